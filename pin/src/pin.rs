@@ -1,0 +1,117 @@
+//! What a pin is, in memory and on disk.
+
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, ProcessId, SessionId, VmName};
+
+/// What happens to a shell call of a pinned session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Deny it and name the VM's tools.
+    Guard,
+    /// Rewrite it, so that it runs in the VM.
+    Redirect,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Guard => "guard",
+            Self::Redirect => "redirect",
+        })
+    }
+}
+
+/// What to do when the VM's copy of the project isn't the laptop's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DriftRule {
+    /// Run, and name what differs.
+    Warn,
+    /// Make both the same around the run.
+    Sync,
+    /// Don't start the command.
+    Deny,
+    /// Don't look.
+    Off,
+}
+
+impl fmt::Display for DriftRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warn => "warn",
+            Self::Sync => "sync",
+            Self::Deny => "deny",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// What a pin file is filed under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "level")]
+pub enum PinKey {
+    /// One session of one agent.
+    Session {
+        /// The agent.
+        agent: AgentId,
+        /// Its own id of the session.
+        session: SessionId,
+    },
+    /// One process of an agent, whatever its session id becomes.
+    Process {
+        /// The agent.
+        agent: AgentId,
+        /// The process.
+        process: ProcessId,
+    },
+    /// A project folder, with all worktrees of its git common directory.
+    Project {
+        /// The folder, links resolved.
+        root: Utf8PathBuf,
+    },
+}
+
+/// Where a resolved pin came from, highest precedence first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PinOrigin {
+    /// `BOXERY_VM`.
+    Environment,
+    /// A pin file.
+    File(PinKey),
+}
+
+/// A pin file's content: JSON, mode 0600.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinFile {
+    /// Version of this shape; a larger one than this build knows is refused.
+    pub version: u32,
+    /// What it is filed under; must agree with the file's name.
+    pub key: PinKey,
+    /// The VM.
+    pub vm: VmName,
+    /// The mode; the user's default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// The drift rule; the mode's default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftRule>,
+    /// The project folder that the session was in when it was pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Utf8PathBuf>,
+    /// The git common directory of that project, when it is a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_common: Option<Utf8PathBuf>,
+    /// Who wrote it, such as `boxery pin` or `vm_select`.
+    pub written_by: String,
+    /// Why, in words for the user.
+    pub reason: String,
+    /// When it was written, seconds since 1970.
+    pub written_at: u64,
+    /// When it last decided a call, seconds since 1970.
+    pub used_at: u64,
+}
