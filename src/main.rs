@@ -1,2 +1,20 @@
-//! The command line.
-fn main() {}
+//! boxery keeps a coding agent's shell commands off the laptop: while a session
+//! is pinned to a VM, they are denied here or run there.
+//!
+//! Start at [`cli`], the command line, and [`cmd`], one file per verb.
+//! `boxery hook run` is answered by [`hook`] before anything else is looked at.
+
+mod app;
+mod cli;
+mod cmd;
+mod config;
+mod env;
+mod error;
+mod exit;
+mod ui;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

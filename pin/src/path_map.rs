@@ -39,7 +39,10 @@ impl PathMap {
     /// digits are the start of BLAKE3 over the laptop's id, NUL, and the path.
     pub fn new(project: &Utf8Path, dir: &RemotePath, laptop_id: &str) -> Self {
         let _ = laptop_id;
-        Self { project: project.to_owned(), copy: dir.clone() }
+        Self {
+            project: project.to_owned(),
+            copy: dir.clone(),
+        }
     }
 
     /// The counterpart of `folder`, component by component, links resolved.

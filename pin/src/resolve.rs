@@ -4,7 +4,9 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::{AgentId, DriftRule, Mode, NameError, PinOrigin, PinStore, ProcessId, SessionId, VmName};
+use crate::{
+    AgentId, DriftRule, Mode, NameError, PinOrigin, PinStore, ProcessId, SessionId, VmName,
+};
 
 /// A pin that cannot be used. Callers treat every variant as "do not run here".
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,50 @@
+//! What every verb is handed: where things are, what the user configured, how to
+//! speak.
+
+use camino::Utf8PathBuf;
+
+use boxery_pin::PinStore;
+
+use crate::config::Config;
+use crate::env::{self, Env};
+use crate::error::Failure;
+use crate::ui::Ui;
+
+/// The surroundings of one verb.
+#[derive(Debug, Clone)]
+pub(crate) struct App {
+    /// Where boxery keeps what.
+    pub(crate) env: Env,
+    /// The terminal.
+    pub(crate) ui: Ui,
+}
+
+impl App {
+    /// Look at the environment; nothing is read from disk.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            env: Env::read()?,
+            ui: Ui::new(env::no_color()),
+        })
+    }
+
+    /// The user's configuration file.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        Config::read(&self.config_path())
+    }
+
+    /// Where the user's configuration file lies.
+    pub(crate) fn config_path(&self) -> Utf8PathBuf {
+        self.env.config.join("config.toml")
+    }
+
+    /// boxery's own list of host keys, in OpenSSH's format.
+    pub(crate) fn known_hosts_path(&self) -> Utf8PathBuf {
+        self.env.config.join("known_hosts")
+    }
+
+    /// The pin files.
+    pub(crate) fn pins(&self) -> PinStore {
+        PinStore::new(self.env.state_path("pins"))
+    }
+}

@@ -1,0 +1,63 @@
+//! The command line: `boxery VERB …`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser};
+
+use crate::app::App;
+use crate::cmd::Verb;
+use crate::env;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::Ui;
+
+/// Run a coding agent's shell commands in a VM, never on this laptop
+///
+/// Pin a project or a session to a VM; from then on the agent's own shell tool is
+/// denied (guard) or its commands run in the VM over SSH (redirect). Nothing
+/// pinned: nothing changes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "boxery",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Exit status: 0 yes or done, 1 the answer is no, 2 can't say, 64 usage, \
+                  125 boxery's own failure; `run` passes the command's own."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// The whole command line, for completions and the man page.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Read the command line, run its verb, report how it ended.
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let ui = Ui::new(env::no_color());
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked_for_help = !error.use_stderr();
+            let _ = error.print();
+            return if asked_for_help {
+                Exit::Done.into()
+            } else {
+                Exit::Usage.into()
+            };
+        }
+    };
+    match App::new().and_then(|app| cli.verb.run(&app)) {
+        Ok(exit) => exit.into(),
+        Err(failure) => report(ui, &failure),
+    }
+}
+
+fn report(ui: Ui, failure: &Failure) -> ExitCode {
+    ui.failure(&failure.render());
+    failure.status().into()
+}

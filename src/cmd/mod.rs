@@ -1,0 +1,28 @@
+//! The verbs, one file each: arguments, then `run`.
+//!
+//! A new verb is a file here, a line in the `mod` list, a line in [`Verb`] and a
+//! line in [`Verb::run`]; `tests/tidy.rs` fails when one of them is missing.
+
+pub(crate) mod completions;
+pub(crate) mod man;
+
+use crate::app::App;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// What the user asked for.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+impl Verb {
+    /// Run the verb.
+    pub(crate) fn run(&self, app: &App) -> Result<Exit, Failure> {
+        match self {
+            Self::Completions(args) => completions::run(args, app),
+            Self::Man(args) => man::run(args, app),
+        }
+    }
+}

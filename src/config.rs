@@ -1,0 +1,256 @@
+//! The user's configuration file, `$XDG_CONFIG_HOME/boxery/config.toml`.
+//!
+//! Read through serde; edited in place, so that comments and order stay.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs2::FileExt as _;
+use serde::Deserialize;
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use boxery_pin::{DriftRule, Mode, RemotePath, VmName};
+
+use crate::error::Failure;
+
+/// The file's content. An unknown key is an error: a typo must not weaken anything.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The mode of a pin that doesn't say its own.
+    pub(crate) mode: Option<Mode>,
+    /// The drift rule of a pin that doesn't say its own.
+    pub(crate) drift: Option<DriftRule>,
+    /// Commands that stay on the laptop while pinned, such as `git status`.
+    #[serde(default)]
+    pub(crate) allow: Vec<String>,
+    /// Tools of other MCP servers that may carry a command while pinned.
+    #[serde(default)]
+    pub(crate) allow_tools: Vec<String>,
+    /// Whether a rewritten call also answers the agent's permission question.
+    #[serde(default)]
+    pub(crate) auto_approve: bool,
+    /// What to do about a policy file, which this version can't enforce.
+    #[serde(default)]
+    pub(crate) policy: PolicyRule,
+    /// The VMs by name.
+    #[serde(default)]
+    pub(crate) vm: BTreeMap<VmName, Vm>,
+}
+
+/// What to do about a policy file that applies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PolicyRule {
+    /// Refuse to run, since this version can't enforce it.
+    #[default]
+    Enforce,
+    /// Run without it.
+    Ignore,
+}
+
+/// One VM.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Vm {
+    /// `user@host[:port]`, a `Host` of ssh_config, or `embedded`.
+    pub(crate) target: String,
+    /// The folder on the VM below which copies of projects lie.
+    pub(crate) dir: RemotePath,
+    /// Which way to reach it.
+    #[serde(default)]
+    pub(crate) pipe: PipeChoice,
+    /// The VM's `/etc/machine-id` when it was added.
+    #[serde(default)]
+    pub(crate) machine_id: Option<String>,
+    /// The fingerprint of its host key when it was added, `SHA256:…`.
+    #[serde(default)]
+    pub(crate) host_key: Option<String>,
+}
+
+impl Vm {
+    /// Whether it is the VM on this machine for trying things.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.target == "embedded"
+    }
+}
+
+/// Which way to reach a VM.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PipeChoice {
+    /// Native where it does what ssh would, else the `ssh` program.
+    #[default]
+    Auto,
+    /// SSH in this process.
+    Native,
+    /// The `ssh` program.
+    System,
+}
+
+/// A configuration file that can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// It exists and can't be read.
+    #[error("cannot read `{path}`")]
+    Read {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It can't be written.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It isn't what boxery understands.
+    #[error("`{path}` is not a valid configuration: {problem}")]
+    Malformed {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong, with its place.
+        problem: String,
+    },
+    /// No VM has this name.
+    #[error("no VM is named `{name}`")]
+    UnknownVm {
+        /// The name.
+        name: VmName,
+    },
+}
+
+impl Config {
+    /// Read the file; a missing one is an empty configuration.
+    pub(crate) fn read(path: &Utf8Path) -> Result<Self, Failure> {
+        let text = read_text(path)?;
+        toml_edit::de::from_str(&text).map_err(|error| {
+            Failure::from(ConfigError::Malformed {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            })
+            .hint("mend the file; boxery changes nothing in it by itself")
+        })
+    }
+
+    /// The VM of that name.
+    pub(crate) fn vm(&self, name: &VmName) -> Result<&Vm, Failure> {
+        self.vm.get(name).ok_or_else(|| {
+            let hint = self.unknown_vm_hint(name);
+            Failure::from(ConfigError::UnknownVm { name: name.clone() }).hint(hint)
+        })
+    }
+
+    /// What to say when a VM isn't known: a near name, or all names.
+    pub(crate) fn unknown_vm_hint(&self, name: &VmName) -> String {
+        let near = self
+            .vm
+            .keys()
+            .map(|known| {
+                (
+                    strsim::damerau_levenshtein(known.as_str(), name.as_str()),
+                    known,
+                )
+            })
+            .min()
+            .filter(|(distance, _)| *distance <= 2);
+        if let Some((_, near)) = near {
+            return format!("did you mean `{near}`?");
+        }
+        let names: Vec<&str> = self.vm.keys().map(VmName::as_str).collect();
+        if names.is_empty() {
+            "add one with `boxery vm add NAME user@host`, or `boxery vm add NAME --embedded` to try things".to_owned()
+        } else {
+            format!("known VMs: {}", names.join(", "))
+        }
+    }
+}
+
+fn read_text(path: &Utf8Path) -> Result<String, ConfigError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(source) => Err(ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Change the file in place under a lock: comments, order and spacing stay.
+pub(crate) fn edit(path: &Utf8Path, change: impl FnOnce(&mut DocumentMut)) -> Result<(), Failure> {
+    let write_error = |source| ConfigError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    // A file kept elsewhere and linked here stays a link.
+    let path = &path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Utf8Path::new("/"));
+    fs::create_dir_all(folder).map_err(write_error)?;
+    let lock = fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join(".config.lock"))
+        .map_err(write_error)?;
+    lock.lock_exclusive().map_err(write_error)?;
+    let text = read_text(path)?;
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        Failure::from(ConfigError::Malformed {
+            path: path.clone(),
+            problem: error.to_string(),
+        })
+        .hint("mend the file; nothing was changed")
+    })?;
+    change(&mut document);
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(write_error)?;
+    file.write_all(document.to_string().as_bytes())
+        .map_err(write_error)?;
+    file.as_file().sync_all().map_err(write_error)?;
+    if let Ok(old) = fs::metadata(path) {
+        fs::set_permissions(file.path(), old.permissions()).map_err(write_error)?;
+    }
+    file.persist(path)
+        .map_err(|error| write_error(error.error))?;
+    Ok(())
+}
+
+/// Set or replace the VM `name`.
+pub(crate) fn set_vm(document: &mut DocumentMut, name: &VmName, vm: &Vm) {
+    let vms = document.entry("vm").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let Some(vms) = vms.as_table_like_mut() else {
+        return;
+    };
+    let mut table = Table::new();
+    table.insert("target", value(&vm.target));
+    table.insert("dir", value(vm.dir.as_str()));
+    match vm.pipe {
+        PipeChoice::Auto => {}
+        PipeChoice::Native => drop(table.insert("pipe", value("native"))),
+        PipeChoice::System => drop(table.insert("pipe", value("system"))),
+    }
+    if let Some(id) = &vm.machine_id {
+        table.insert("machine_id", value(id));
+    }
+    if let Some(key) = &vm.host_key {
+        table.insert("host_key", value(key));
+    }
+    vms.insert(name.as_str(), Item::Table(table));
+}
+
+/// Remove the VM `name`; whether there was one.
+pub(crate) fn remove_vm(document: &mut DocumentMut, name: &VmName) -> bool {
+    document
+        .get_mut("vm")
+        .and_then(Item::as_table_like_mut)
+        .is_some_and(|vms| vms.remove(name.as_str()).is_some())
+}

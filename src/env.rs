@@ -1,0 +1,167 @@
+//! Which environment variables boxery reads, and what follows from them. No other
+//! file reads the environment.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one file that may read it"
+)]
+
+use std::ffi::OsString;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::error::Failure;
+
+/// Where boxery keeps what, and what the surroundings say.
+#[derive(Debug, Clone)]
+pub(crate) struct Env {
+    /// `HOME`.
+    pub(crate) home: Utf8PathBuf,
+    /// `$XDG_CONFIG_HOME/boxery`, by default `~/.config/boxery`.
+    pub(crate) config: Utf8PathBuf,
+    /// `$XDG_STATE_HOME/boxery`, by default `~/.local/state/boxery`.
+    pub(crate) state: Utf8PathBuf,
+}
+
+impl Env {
+    /// Read `HOME`, `XDG_CONFIG_HOME` and `XDG_STATE_HOME`.
+    ///
+    /// Relative values of the XDG variables are ignored, as the XDG Base Directory
+    /// Specification 0.8 demands.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let home = absolute("HOME").ok_or_else(|| {
+            Failure::from("HOME is not an absolute path in UTF-8".to_owned())
+                .hint("set HOME to your home folder")
+        })?;
+        let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+        let state = absolute("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state"));
+        Ok(Self {
+            config: config.join("boxery"),
+            state: state.join("boxery"),
+            home,
+        })
+    }
+
+    /// A file or folder in boxery's state folder.
+    pub(crate) fn state_path(&self, name: &str) -> Utf8PathBuf {
+        self.state.join(name)
+    }
+}
+
+fn absolute(name: &str) -> Option<Utf8PathBuf> {
+    let path = Utf8PathBuf::from(text(name)?);
+    path.is_absolute().then_some(path)
+}
+
+fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// `BOXERY_VM`, when set and not empty; a value that isn't UTF-8 comes back lossy,
+/// so that it counts as a name that no VM has.
+pub(crate) fn boxery_vm() -> Option<String> {
+    std::env::var_os("BOXERY_VM")
+        .filter(|value| !value.is_empty())
+        .map(|value| value.to_string_lossy().into_owned())
+}
+
+/// `NO_COLOR` is set and not empty (<https://no-color.org>).
+pub(crate) fn no_color() -> bool {
+    text("NO_COLOR").is_some()
+}
+
+/// `SSH_AUTH_SOCK`: the user's SSH agent.
+pub(crate) fn ssh_auth_sock() -> Option<Utf8PathBuf> {
+    text("SSH_AUTH_SOCK").map(Utf8PathBuf::from)
+}
+
+/// `CLAUDE_CONFIG_DIR`: where Claude Code keeps its settings.
+pub(crate) fn claude_config_dir() -> Option<Utf8PathBuf> {
+    text("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from)
+}
+
+/// `CLAUDE_PROJECT_DIR`: the folder in which Claude Code was started; it sets this
+/// for hooks and MCP servers.
+pub(crate) fn claude_project_dir() -> Option<Utf8PathBuf> {
+    text("CLAUDE_PROJECT_DIR").map(Utf8PathBuf::from)
+}
+
+/// `CLAUDE_PID`: Claude Code's own process number, in hooks.
+pub(crate) fn claude_pid() -> Option<u32> {
+    text("CLAUDE_PID")?.parse().ok()
+}
+
+/// `CLAUDE_CODE_SESSION_ID`: the session, in hooks and in the shell tool.
+pub(crate) fn claude_session_id() -> Option<String> {
+    text("CLAUDE_CODE_SESSION_ID")
+}
+
+/// Whether any `GIT_*` variable is set, so that git may run other programs or
+/// look at another repository than the folder's.
+pub(crate) fn any_git_variable() -> bool {
+    std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
+}
+
+/// The variables that travel to the VM with each run: LANG, LC_*, TZ, TERM,
+/// COLORTERM, NO_COLOR, FORCE_COLOR and CI.
+pub(crate) fn travelling() -> Vec<(OsString, OsString)> {
+    const NAMES: &[&str] = &[
+        "LANG",
+        "TZ",
+        "TERM",
+        "COLORTERM",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "CI",
+    ];
+    std::env::vars_os()
+        .filter(|(name, _)| {
+            name.to_str()
+                .is_some_and(|name| NAMES.contains(&name) || name.starts_with("LC_"))
+        })
+        .collect()
+}
+
+/// `PATH`, to find programs on the laptop.
+pub(crate) fn path() -> Option<OsString> {
+    std::env::var_os("PATH")
+}
+
+/// The current folder.
+pub(crate) fn current_folder() -> Result<Utf8PathBuf, Failure> {
+    let folder = std::env::current_dir()
+        .map_err(|error| Failure::from(error).hint("the current folder is gone; cd to another"))?;
+    Utf8PathBuf::from_path_buf(folder).map_err(|folder| {
+        Failure::from(format!(
+            "the current folder `{}` is not UTF-8",
+            folder.display()
+        ))
+    })
+}
+
+/// This program's own file, links resolved.
+pub(crate) fn own_binary() -> Result<Utf8PathBuf, Failure> {
+    let path = std::env::current_exe()?;
+    Utf8PathBuf::from_path_buf(path).map_err(|path| {
+        Failure::from(format!(
+            "boxery's own path `{}` is not UTF-8",
+            path.display()
+        ))
+    })
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
+}
+
+/// `path` with a leading `~/` replaced by the home folder.
+pub(crate) fn expand_home(path: &str, home: &Utf8Path) -> Utf8PathBuf {
+    match path.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => Utf8PathBuf::from(path),
+    }
+}
