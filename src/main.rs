@@ -11,6 +11,8 @@ mod config;
 mod env;
 mod error;
 mod exit;
+mod place;
+mod policy_file;
 mod ui;
 
 use std::process::ExitCode;

@@ -1,0 +1,122 @@
+//! Which VM, which project, which copy: what `run`, `drift`, `vm seed` and the hook
+//! all need to know before they do anything.
+
+use std::fs;
+use std::io::{self, Write as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use boxery_pin::{PathMap, PinKey, PinOrigin, Resolved, find_project};
+
+use crate::app::App;
+use crate::config::Vm;
+use crate::error::Failure;
+
+/// A folder that belongs to no project of the pin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlaceError {
+    /// The folder lies outside the pinned project and all its worktrees.
+    #[error("`{folder}` is outside the pinned project `{project}`")]
+    Outside {
+        /// The folder.
+        folder: Utf8PathBuf,
+        /// The project's top folder.
+        project: Utf8PathBuf,
+    },
+    /// The folder can't be looked at.
+    #[error("cannot look at `{folder}`")]
+    Folder {
+        /// The folder.
+        folder: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The laptop's id can't be read or made.
+    #[error("cannot keep this laptop's id in `{path}`")]
+    LaptopId {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The top folder of the project that `folder` belongs to under the pin `resolved`.
+///
+/// A worktree of the pinned repository is a project of its own, wherever it lies.
+/// `agent_project` is the folder in which the agent was started, for pins that name
+/// no project themselves.
+pub(crate) fn project_root(
+    resolved: &Resolved,
+    folder: &Utf8Path,
+    agent_project: Option<&Utf8Path>,
+) -> Result<Utf8PathBuf, PlaceError> {
+    let cannot_look = |path: &Utf8Path| {
+        let folder = path.to_owned();
+        move |source| PlaceError::Folder { folder, source }
+    };
+    let folder = folder.canonicalize_utf8().map_err(cannot_look(folder))?;
+    let own = find_project(&folder).map_err(cannot_look(&folder))?;
+    let pinned = match &resolved.origin {
+        PinOrigin::File(PinKey::Project { root }) => Some(root.as_path()),
+        PinOrigin::File(PinKey::Session { .. } | PinKey::Process { .. })
+        | PinOrigin::Environment => resolved.project.as_deref().or(agent_project),
+    };
+    let Some(pinned) = pinned else {
+        return Ok(own.map_or(folder, |own| own.root));
+    };
+    let pinned = pinned.canonicalize_utf8().map_err(cannot_look(pinned))?;
+    let base = find_project(&pinned).map_err(cannot_look(&pinned))?;
+    match (own, base) {
+        (Some(own), Some(base))
+            if own.git_common.is_some() && own.git_common == base.git_common =>
+        {
+            Ok(own.root)
+        }
+        _ if folder.starts_with(&pinned) => Ok(pinned),
+        _ => Err(PlaceError::Outside {
+            folder,
+            project: pinned,
+        }),
+    }
+}
+
+/// The project at `root` and its copy on `vm`.
+pub(crate) fn path_map(app: &App, vm: &Vm, root: &Utf8Path) -> Result<PathMap, PlaceError> {
+    Ok(PathMap::new(root, &vm.dir, &laptop_id(app)?))
+}
+
+/// What tells this laptop's copies on a VM from another's: the machine id
+/// (machine-id(5)), else a random id kept in the state folder.
+pub(crate) fn laptop_id(app: &App) -> Result<String, PlaceError> {
+    if let Ok(id) = fs::read_to_string("/etc/machine-id") {
+        let id = id.trim();
+        if id.len() == 32 {
+            return Ok(id.to_owned());
+        }
+    }
+    let path = app.env.state_path("laptop-id");
+    let error = |source| PlaceError::LaptopId {
+        path: path.clone(),
+        source,
+    };
+    match fs::read_to_string(&path) {
+        Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
+        Ok(_) => {}
+        Err(source) if source.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(error(source)),
+    }
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|source| error(source.into()))?;
+    let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::create_dir_all(&app.env.state).map_err(error)?;
+    let mut file = tempfile::NamedTempFile::new_in(&app.env.state).map_err(error)?;
+    file.write_all(id.as_bytes()).map_err(error)?;
+    // Whoever comes first wins; the other takes what stands there.
+    match file.persist_noclobber(&path) {
+        Ok(_) => Ok(id),
+        Err(_) => fs::read_to_string(&path)
+            .map(|id| id.trim().to_owned())
+            .map_err(error),
+    }
+}
