@@ -42,19 +42,29 @@ pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            let asked_for_help = !error.use_stderr();
-            let _ = error.print();
-            return if asked_for_help {
-                Exit::Done.into()
-            } else {
-                Exit::Usage.into()
-            };
+            if !error.use_stderr() {
+                let _ = error.print();
+                return Exit::Done.into();
+            }
+            return report(ui, &usage(&error));
         }
     };
     match App::new().and_then(|app| cli.verb.run(&app)) {
         Ok(exit) => exit.into(),
         Err(failure) => report(ui, &failure),
     }
+}
+
+/// clap's complaint in the house's form: its first paragraph, its tips as hints.
+fn usage(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let tip = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("tip: "));
+    let hint = tip.map_or_else(|| "see `boxery --help`".to_owned(), str::to_owned);
+    Failure::usage(message.split_whitespace().collect::<Vec<_>>().join(" ")).hint(hint)
 }
 
 fn report(ui: Ui, failure: &Failure) -> ExitCode {

@@ -10,7 +10,6 @@ use boxery_pin::{PathMap, PinKey, PinOrigin, Resolved, find_project};
 
 use crate::app::App;
 use crate::config::Vm;
-use crate::error::Failure;
 
 /// A folder that belongs to no project of the pin.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,4 @@
+//! The binary as a user and as an agent would use it.
+
+mod completions;
+mod support;
