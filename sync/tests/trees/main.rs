@@ -1,0 +1,5 @@
+//! Real trees, read, packed, compared.
+
+mod drift;
+mod support;
+mod what_counts;
