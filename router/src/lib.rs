@@ -13,6 +13,8 @@
 mod decision;
 mod event;
 
+/// The words of a pin that events and decisions are made of.
+pub use boxery_pin::{AgentId, Mode, SessionId, VmName};
 pub use decision::{Decision, Grant};
 pub use event::{
     EventKind, HookEvent, ShellDialect, StartSource, ToolAction, ToolCall, ToolOutcome,
