@@ -1,5 +1,7 @@
 //! What happens to a call.
 
+use boxery_pin::RemotePath;
+
 /// The router's answer to a [`HookEvent`](crate::HookEvent).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -23,7 +25,7 @@ pub enum Decision {
         rule: &'static str,
         /// Full sentences for the user.
         reason: String,
-        /// The text to run when the user agrees; never the original.
+        /// The text to run when the user agrees; never runs the original on the laptop.
         command: String,
     },
     /// The call runs another text instead.
@@ -43,4 +45,53 @@ pub enum Grant {
     /// The user's own rules allow the original text, or the user chose
     /// `--auto-approve`.
     Allow,
+}
+
+/// A decision, the rule behind it, and what must be on disk before it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// What the agent is told.
+    pub decision: Decision,
+    /// The rule that decided, a stable word for the record.
+    pub rule: &'static str,
+    /// The run that is due when the agent honours a rewrite.
+    pub due: Option<Due>,
+}
+
+/// A run that a rewritten call will ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// The folder on the VM.
+    pub folder: RemotePath,
+    /// The model's own text, which the VM's bash gets.
+    pub text: String,
+    /// How the text travels to `boxery run`.
+    pub carriage: Carriage,
+}
+
+/// How a text gets from the hook to `boxery run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carriage {
+    /// As the last argument.
+    Argument,
+    /// In a private file, named by a token.
+    Spool,
+}
+
+impl Ruling {
+    pub(crate) fn pass(rule: &'static str) -> Self {
+        Self {
+            decision: Decision::Pass,
+            rule,
+            due: None,
+        }
+    }
+
+    pub(crate) fn deny(rule: &'static str, reason: String) -> Self {
+        Self {
+            decision: Decision::Deny { rule, reason },
+            rule,
+            due: None,
+        }
+    }
 }

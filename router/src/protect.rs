@@ -1,0 +1,229 @@
+//! Which files the agent's file tools must not write while pinned.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// Files and folders under protection, by what they are.
+#[derive(Debug, Clone, Default)]
+pub struct ProtectedPaths {
+    /// Single files and whole folders, absolute, each with what it is, such as
+    /// `boxery's own configuration`.
+    pub paths: Vec<(Utf8PathBuf, &'static str)>,
+    /// Ends of paths that are protected wherever they lie, such as
+    /// `.claude/settings.json`; a folder's covers what is below it. The last
+    /// component may end in `*`.
+    pub tails: Vec<(String, &'static str)>,
+    /// The user's home, for `~/`.
+    pub home: Option<Utf8PathBuf>,
+}
+
+/// As many links as Linux follows.
+const LINKS: usize = 40;
+
+impl ProtectedPaths {
+    /// What `path` (as given, relative to `folder`) is, when it is protected:
+    /// as written and with its links resolved, whether or not it exists.
+    pub fn check(&self, path: &str, folder: Option<&Utf8Path>) -> Option<&'static str> {
+        let path = path.strip_prefix("file://").unwrap_or(path);
+        let absolute = match (path.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_) | None, _) => match folder {
+                Some(folder) => folder.join(path),
+                None => Utf8PathBuf::from(path),
+            },
+        };
+        let written = lexical(absolute.as_std_path());
+        let resolved = resolve(absolute.as_std_path());
+        let candidates = [Some(written), resolved];
+        if candidates.iter().all(Option::is_none) {
+            return Some("a path whose links can't be followed");
+        }
+        candidates
+            .into_iter()
+            .flatten()
+            .find_map(|candidate| self.check_one(&candidate))
+    }
+
+    fn check_one(&self, candidate: &Path) -> Option<&'static str> {
+        let candidate = folded(candidate);
+        let by_path = self.paths.iter().find_map(|(path, what)| {
+            let written = folded(&lexical(path.as_std_path()));
+            let resolved = resolve(path.as_std_path()).map(|path| folded(&path));
+            // A folder above a protected file can't be replaced either.
+            [Some(written), resolved]
+                .into_iter()
+                .flatten()
+                .any(|path| candidate.starts_with(&path) || path.starts_with(&candidate))
+                .then_some(*what)
+        });
+        by_path.or_else(|| {
+            let names: Vec<&str> = candidate.iter().filter_map(|part| part.to_str()).collect();
+            self.tails.iter().find_map(|(tail, what)| {
+                let tail = tail.to_lowercase();
+                let tail: Vec<&str> = tail.split('/').collect();
+                names
+                    .windows(tail.len())
+                    .any(|window| {
+                        window
+                            .iter()
+                            .zip(&tail)
+                            .all(|(name, part)| matches(name, part))
+                    })
+                    .then_some(*what)
+            })
+        })
+    }
+}
+
+fn matches(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+/// Case is folded everywhere: on a disk that tells cases apart this denies a few
+/// names too many.
+fn folded(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().to_lowercase())
+}
+
+/// `path` with `.` and `..` taken out, nothing looked up.
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) | Component::Normal(_) => out.push(part),
+        }
+    }
+    out
+}
+
+/// `path` with every link followed as far as it exists, dangling links too;
+/// `None` for a loop, or when a folder on the way can't be looked at.
+pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
+    let mut todo: VecDeque<OsString> = path
+        .components()
+        .map(|part| part.as_os_str().to_owned())
+        .collect();
+    let mut done = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = todo.pop_front() {
+        match part.to_str() {
+            Some("/") => {
+                done = PathBuf::from("/");
+                continue;
+            }
+            Some(".") => continue,
+            Some("..") => {
+                done.pop();
+                continue;
+            }
+            Some(_) | None => done.push(&part),
+        }
+        match std::fs::read_link(&done) {
+            Ok(target) => {
+                links += 1;
+                if links > LINKS {
+                    return None;
+                }
+                done.pop();
+                for part in target.components().rev() {
+                    todo.push_front(part.as_os_str().to_owned());
+                }
+            }
+            Err(error) => match error.kind() {
+                // Not a link, not there, or below a file.
+                std::io::ErrorKind::InvalidInput
+                | std::io::ErrorKind::NotFound
+                | std::io::ErrorKind::NotADirectory => {}
+                _ => return None,
+            },
+        }
+    }
+    Some(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    fn protected(home: &Utf8Path) -> ProtectedPaths {
+        ProtectedPaths {
+            paths: vec![
+                (home.join(".config/boxery"), "boxery's own configuration"),
+                (home.join("bin/boxery"), "boxery itself"),
+                (home.join(".bashrc"), "a start-up file of the shell"),
+            ],
+            tails: vec![
+                (".claude/settings*".to_owned(), "an agent's settings"),
+                (".claude/hooks".to_owned(), "an agent's hooks"),
+                ("fence.json*".to_owned(), "a policy file"),
+                (".mcp.json".to_owned(), "a list of MCP servers"),
+            ],
+            home: Some(home.to_owned()),
+        }
+    }
+
+    #[rstest]
+    #[case::plain("src/main.rs", false)]
+    #[case::absolute("/etc/hosts", false)]
+    #[case::similar_name("src/.bashrc.md", false)]
+    #[case::config("~/.config/boxery/config.toml", true)]
+    #[case::config_folder("~/.config/boxery", true)]
+    #[case::folder_above("~/.config", true)]
+    #[case::binary("../bin/boxery", true)]
+    #[case::dots("src/../../bin/./boxery", true)]
+    #[case::dots_through_nothing("nothing/../../bin/boxery", true)]
+    #[case::start_up("../.bashrc", true)]
+    #[case::settings(".claude/settings.json", true)]
+    #[case::local_settings("deep/er/.claude/settings.local.json", true)]
+    #[case::other_case(".Claude/Settings.JSON", true)]
+    #[case::hook_script(".claude/hooks/x/y.sh", true)]
+    #[case::policy("sub/fence.jsonc", true)]
+    #[case::mcp(".mcp.json", true)]
+    #[case::link_to_folder("link/config.toml", true)]
+    #[case::link_to_missing_file("dangling", true)]
+    #[case::chain_of_links("chain/new", true)]
+    #[case::loop_of_links("loop/x", false)]
+    #[case::file_url("file:///nowhere/.mcp.json", true)]
+    fn file_tools_are_kept_off(#[case] path: &str, #[case] want: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
+        let project = home.join("project");
+        std::fs::create_dir_all(home.join(".config/boxery")).unwrap();
+        std::fs::create_dir_all(project.join("src")).unwrap();
+        symlink(home.join(".config/boxery"), project.join("link")).unwrap();
+        symlink("../.config/boxery/not-there.toml", project.join("dangling")).unwrap();
+        symlink("link", project.join("chain")).unwrap();
+        symlink("loop", project.join("loop")).unwrap();
+
+        let found = protected(&home).check(path, Some(&project));
+        assert_eq!(found.is_some(), want, "{found:?}");
+    }
+
+    #[test]
+    fn a_protected_folder_behind_a_link_is_found_by_its_real_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
+        std::fs::create_dir_all(home.join("dotfiles/boxery")).unwrap();
+        std::fs::create_dir_all(home.join(".config")).unwrap();
+        symlink(home.join("dotfiles/boxery"), home.join(".config/boxery")).unwrap();
+        let real = home.join("dotfiles/boxery/config.toml");
+        assert_eq!(
+            protected(&home).check(real.as_str(), None),
+            Some("boxery's own configuration")
+        );
+    }
+}
