@@ -223,7 +223,7 @@ fn hash_all(root: &Path, files: &[EntryPath]) -> Result<Vec<Reading>, SyncError>
         let mut done = Vec::new();
         let mut buffer = vec![0; 128 * 1024];
         while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(hash_settled(root, path, &mut buffer)?);
+            done.push(hash_settled(root, path, &mut buffer, File::read)?);
         }
         Ok(done)
     };
@@ -244,7 +244,14 @@ fn hash_all(root: &Path, files: &[EntryPath]) -> Result<Vec<Reading>, SyncError>
     })
 }
 
-fn hash_settled(root: &Path, path: &EntryPath, buffer: &mut [u8]) -> Result<Reading, SyncError> {
+/// Read one file until it stays as it is for the time of a reading. `read` is
+/// [`Read::read`], which the tests come between.
+fn hash_settled(
+    root: &Path,
+    path: &EntryPath,
+    buffer: &mut [u8],
+    read: impl Fn(&mut File, &mut [u8]) -> io::Result<usize>,
+) -> Result<Reading, SyncError> {
     let full = root.join(path.as_path());
     let mut last = Reading::default();
     for _ in 0..ATTEMPTS {
@@ -259,7 +266,7 @@ fn hash_settled(root: &Path, path: &EntryPath, buffer: &mut [u8]) -> Result<Read
         let mut hasher = blake3::Hasher::new();
         let mut size = 0;
         loop {
-            match file.read(buffer) {
+            match read(&mut file, buffer) {
                 Ok(0) => break,
                 Ok(count) => {
                     hasher.update(&buffer[..count]);
@@ -328,4 +335,52 @@ pub(crate) fn is_settled(before: &Metadata, after: &Metadata, size: u64) -> bool
 /// The owner's executable bit, the only permission that git keeps too.
 pub(crate) fn is_executable(meta: &Metadata) -> bool {
     meta.mode() & 0o100 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write as _;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::never(0, "0", false)]
+    #[case::once(1, "01", false)]
+    #[case::at_every_reading(ATTEMPTS, "012", true)]
+    fn a_file_that_changes_while_it_is_read_is_read_again(
+        #[case] changes: usize,
+        #[case] content: &str,
+        #[case] unsettled: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = EntryPath::parse(b"file").unwrap();
+        let full = folder.path().join("file");
+        let append = |byte: u8| {
+            let mut file = File::options()
+                .create(true)
+                .append(true)
+                .open(&full)
+                .unwrap();
+            file.write_all(&[byte]).unwrap();
+        };
+        append(b'0');
+        let done = Cell::new(0);
+        let reading = hash_settled(folder.path(), &path, &mut [0; 8], |file, buffer| {
+            let count = file.read(buffer)?;
+            if count == 0 && done.get() < changes {
+                done.set(done.get() + 1);
+                append(b'0' + u8::try_from(done.get()).unwrap());
+            }
+            Ok(count)
+        })
+        .unwrap();
+        assert_eq!(
+            reading.entry.unwrap().digest,
+            Digest::of(content.as_bytes())
+        );
+        assert_eq!(reading.unsettled, unsettled.then_some(path));
+    }
 }

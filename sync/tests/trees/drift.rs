@@ -205,32 +205,6 @@ fn a_file_that_changes_while_it_is_sent_is_named() {
 }
 
 #[test]
-fn a_file_that_never_stops_changing_is_named() {
-    use std::io::Write as _;
-    let project = Tree::new();
-    project.write("log", vec![0; 8_000_000]).write("quiet", "");
-    let path = project.at("log");
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let scan = std::thread::scope(|scope| {
-        let (started, wait) = std::sync::mpsc::channel();
-        let stop = &stop;
-        scope.spawn(move || {
-            let mut file = std::fs::File::options().append(true).open(path).unwrap();
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                file.write_all(b"x").unwrap();
-                started.send(()).ok();
-            }
-        });
-        wait.recv().unwrap();
-        let scan = project.scan();
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        scan
-    });
-    assert_eq!(scan.unsettled, [entry("log")]);
-    assert_eq!(scan.snapshot.files(), 2);
-}
-
-#[test]
 fn a_file_that_is_gone_when_it_is_sent_is_named() {
     let project = Tree::new();
     project.write("a", "").write("b", "").link("c", "a");
