@@ -11,6 +11,9 @@
 
 pub mod adapter;
 
+mod command_fields;
+mod payload;
+
 use boxery_router::{Decision, HookEvent};
 
 pub use adapter::ADAPTERS;
@@ -43,6 +46,9 @@ pub enum DecodeError {
 pub trait Adapter: Sync {
     /// The agent's name on the command line, such as `claude-code`.
     fn name(&self) -> &'static str;
+
+    /// The agent's name in sentences, such as `Claude Code`.
+    fn title(&self) -> &'static str;
 
     /// What the payload says. The payload is kept by the caller for [`Adapter::encode`].
     fn decode(&self, payload: &[u8]) -> Result<HookEvent, DecodeError>;

@@ -1,0 +1,156 @@
+//! Finds the command or the paths in the input of a tool that boxery doesn't know.
+
+use crate::payload::Node;
+
+/// The keys under which tools of any agent or MCP server take a command.
+const COMMAND_KEYS: &[&str] = &[
+    "command",
+    "cmd",
+    "commands",
+    "script",
+    "shell_command",
+    "test_cmd",
+];
+
+/// The keys under which file tools take a path.
+const PATH_KEYS: &[&str] = &["file_path", "notebook_path", "path"];
+
+/// The first command in `input` at any depth: its key and its text.
+pub(crate) fn find_command(input: &Node) -> Option<(String, String)> {
+    match input {
+        Node::Object(members) => {
+            let here = members.iter().find_map(|(key, value)| {
+                let text = COMMAND_KEYS
+                    .contains(&key.as_str())
+                    .then(|| texts(value))??;
+                Some((key.clone(), text))
+            });
+            here.or_else(|| members.iter().find_map(|(_, value)| find_command(value)))
+        }
+        Node::List(list) => list.iter().find_map(find_command),
+        Node::Null | Node::Bool(_) | Node::Number | Node::Text(_) => None,
+    }
+}
+
+/// A text that isn't empty, or the texts of a list, one a line.
+fn texts(value: &Node) -> Option<String> {
+    let text = match value {
+        Node::Text(text) => text.clone(),
+        Node::List(list) => {
+            let texts: Vec<&str> = list.iter().filter_map(Node::text).collect();
+            texts.join("\n")
+        }
+        Node::Null | Node::Bool(_) | Node::Number | Node::Object(_) => String::new(),
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// Every path under a path key of `input`, at any depth.
+pub(crate) fn find_paths(input: &Node) -> Vec<String> {
+    let mut paths = Vec::new();
+    walk(input, &mut |key, text| {
+        if PATH_KEYS.contains(&key) {
+            paths.push(text.to_owned());
+        }
+    });
+    paths
+}
+
+/// Every path that a patch anywhere in `input` names, in Codex's form or as a
+/// unified diff.
+pub(crate) fn find_patch_paths(input: &Node) -> Vec<String> {
+    const HEADS: &[&str] = &[
+        "*** Add File: ",
+        "*** Update File: ",
+        "*** Delete File: ",
+        "*** Move to: ",
+        "+++ ",
+        "--- ",
+        "rename to ",
+        "rename from ",
+        "copy to ",
+    ];
+    let mut paths = find_paths(input);
+    walk(input, &mut |_, text| {
+        for line in text.lines() {
+            let Some((head, rest)) = HEADS
+                .iter()
+                .find_map(|head| Some((*head, line.strip_prefix(head)?)))
+            else {
+                continue;
+            };
+            let path = rest.split('\t').next().unwrap_or(rest).trim();
+            if path == "/dev/null" || path.is_empty() {
+                continue;
+            }
+            paths.push(path.to_owned());
+            let bare = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));
+            if let Some(bare) = bare.filter(|_| matches!(head, "+++ " | "--- ")) {
+                paths.push(bare.to_owned());
+            }
+        }
+    });
+    paths
+}
+
+/// Calls `see` with each text and the key it stands under.
+fn walk(node: &Node, see: &mut dyn FnMut(&str, &str)) {
+    fn step(key: &str, node: &Node, see: &mut dyn FnMut(&str, &str)) {
+        match node {
+            Node::Text(text) => see(key, text),
+            Node::List(list) => list.iter().for_each(|node| step(key, node, see)),
+            Node::Object(members) => {
+                for (key, node) in members {
+                    step(key, node, see);
+                }
+            }
+            Node::Null | Node::Bool(_) | Node::Number => {}
+        }
+    }
+    step("", node, see);
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::parse_json;
+
+    #[rstest]
+    #[case::plain(r#"{"command":"id"}"#, Some(("command", "id")))]
+    #[case::deep(r#"{"a":[{"b":{"cmd":"id"}}]}"#, Some(("cmd", "id")))]
+    #[case::a_list(r#"{"commands":["cd x","id"]}"#, Some(("commands", "cd x\nid")))]
+    #[case::argv(r#"{"command":["sh","-c","id"]}"#, Some(("command", "sh\n-c\nid")))]
+    #[case::script(r#"{"script":"id"}"#, Some(("script", "id")))]
+    #[case::shell_command(r#"{"shell_command":"id"}"#, Some(("shell_command", "id")))]
+    #[case::test_cmd(r#"{"test_cmd":"make"}"#, Some(("test_cmd", "make")))]
+    #[case::objects_in_a_list(r#"{"commands":[{"command":"id"}]}"#, Some(("command", "id")))]
+    #[case::below_a_command_key(r#"{"command":{"script":"id"}}"#, Some(("script", "id")))]
+    #[case::empty(r#"{"command":""}"#, None)]
+    #[case::a_number(r#"{"command":7}"#, None)]
+    #[case::another_key(r#"{"prompt":"run the command id"}"#, None)]
+    #[case::no_object(r#""command""#, None)]
+    fn a_command_is_found_wherever_it_stands(
+        #[case] input: &str,
+        #[case] want: Option<(&str, &str)>,
+    ) {
+        let input = parse_json(input).expect("JSON");
+        let want = want.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        assert_eq!(find_command(&input), want);
+    }
+
+    #[test]
+    fn a_patch_names_its_paths() {
+        let patch = "*** Begin Patch\n*** Add File: a.rs\n+x\n*** Update File: b c.rs\n\
+                     *** Move to: d.rs\n*** Delete File: e\n*** End Patch\n\
+                     --- a/f.rs\t2026\n+++ b/f.rs\n--- /dev/null\n";
+        let input = Node::Object(vec![("command".to_owned(), Node::Text(patch.to_owned()))]);
+        assert_eq!(
+            find_patch_paths(&input),
+            [
+                "a.rs", "b c.rs", "d.rs", "e", "a/f.rs", "f.rs", "b/f.rs", "f.rs"
+            ]
+        );
+    }
+}
