@@ -5,10 +5,9 @@
 //! whole input, so every field goes back as it came; in `bypassPermissions`
 //! some releases drop a rewrite that also says `allow`, so there it doesn't.
 
-use boxery_pin::{AgentId, SessionId};
 use boxery_router::{
-    Decision, EventKind, Grant, HookEvent, ShellDialect, StartSource, ToolAction, ToolCall,
-    ToolOutcome,
+    AgentId, Decision, EventKind, Grant, HookEvent, SessionId, ShellDialect, StartSource,
+    ToolAction, ToolCall, ToolOutcome,
 };
 use camino::Utf8PathBuf;
 
