@@ -263,8 +263,7 @@ fn setting_names(text: &str) -> Option<Vec<String>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut names = Vec::new();
     let mut section: Option<String> = None;
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
+    for line in text.lines() {
         let mut line = line.trim();
         // A header may have a setting behind it on the same line.
         if let Some(rest) = line.strip_prefix('[') {
@@ -297,9 +296,9 @@ fn setting_names(text: &str) -> Option<Vec<String>> {
             section.as_ref()?,
             key.to_ascii_lowercase()
         ));
-        let mut last = line;
-        while last.ends_with('\\') {
-            last = lines.next()?;
+        // A value that goes on in the next line may hide what stands there.
+        if line.ends_with('\\') {
+            return None;
         }
     }
     // A section's own entry matters only where the whole section does.

@@ -98,14 +98,30 @@ pub fn parse_simple_command(text: &str) -> Result<Vec<String>, NotSimple> {
                         None => return Err(NotSimple::Unclosed { at }),
                         Some((_, inner)) if inner == found => break,
                         Some((at, '\0')) => return Err(NotSimple::Character { at, found: '\0' }),
-                        Some((at, inner @ ('$' | '`' | '\\' | '!'))) if found == '"' => {
+                        // In double quotes a backslash takes the meaning from these four.
+                        Some((at, '\\')) if found == '"' => match chars.next() {
+                            Some((_, inner @ ('$' | '`' | '"' | '\\'))) => word.push(inner),
+                            _ => return Err(NotSimple::Character { at, found: '\\' }),
+                        },
+                        Some((at, inner @ ('$' | '`' | '!'))) if found == '"' => {
                             return Err(NotSimple::Character { at, found: inner });
                         }
                         Some((_, inner)) => word.push(inner),
                     }
                 }
             }
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' | '.' | '/' | ',' | ':' | '@' | '+' => {
+            'a'..='z'
+            | 'A'..='Z'
+            | '0'..='9'
+            | '_'
+            | '-'
+            | '.'
+            | '/'
+            | ','
+            | ':'
+            | '@'
+            | '+'
+            | ']' => {
                 word.get_or_insert_default().push(found);
             }
             '=' => {
@@ -117,7 +133,7 @@ pub fn parse_simple_command(text: &str) -> Result<Vec<String>, NotSimple> {
                 assignment |= words.is_empty();
                 word.get_or_insert_default().push(found);
             }
-            '%' if !words.is_empty() || word.as_ref().is_some_and(|word| !word.is_empty()) => {
+            '%' => {
                 word.get_or_insert_default().push(found);
             }
             _ => return Err(NotSimple::Character { at, found }),
@@ -130,7 +146,8 @@ pub fn parse_simple_command(text: &str) -> Result<Vec<String>, NotSimple> {
     match words.first() {
         None => Err(NotSimple::Empty),
         Some(first) if first.is_empty() && !quoted_first => Err(NotSimple::Empty),
-        Some(first) if RESERVED.contains(&first.as_str()) => {
+        // bash takes even a quoted `%` for one of its jobs.
+        Some(first) if RESERVED.contains(&first.as_str()) || first.starts_with('%') => {
             Err(NotSimple::Reserved(first.clone()))
         }
         Some(_) => Ok(words),
@@ -161,6 +178,7 @@ mod tests {
     #[case::blanks("  git\t status  -s ", &["git", "status", "-s"])]
     #[case::single_quotes("echo 'a $(b) `c` \n ; # !x'", &["echo", "a $(b) `c` \n ; # !x"])]
     #[case::double_quotes("echo \"it's | fine; <<EOF\"", &["echo", "it's | fine; <<EOF"])]
+    #[case::escapes_in_double_quotes("echo \"\\\\ \\\" \\$ \\` '\"", &["echo", "\\ \" $ ` '"])]
     #[case::joined_quotes("a'b'\"c\"d", &["abcd"])]
     #[case::empty_argument("echo '' \"\"", &["echo", "", ""])]
     #[case::equals_in_argument("cmake -DX=1 a=b", &["cmake", "-DX=1", "a=b"])]
@@ -188,7 +206,10 @@ mod tests {
     #[case::backticks_in_double_quotes("echo \"`x`\"")]
     #[case::escape("r\\m x")]
     #[case::escaped_newline("$(r\\\nm -rf x)")] // B18
-    #[case::escape_in_double_quotes("echo \"a\\\"b\"")]
+    #[case::kept_escape_in_double_quotes("echo \"a\\nb\"")]
+    #[case::escaped_newline_in_double_quotes("echo \"a\\\nb\"")]
+    #[case::escaped_history_in_double_quotes("echo \"a\\!b\"")]
+    #[case::quoted_job("'%1' x")]
     #[case::ansi_quotes("echo $'a'")]
     #[case::locale_quotes("echo $\"a\"")]
     #[case::redirection("git diff > x")]

@@ -1,0 +1,8 @@
+//! The router from outside: decisions as tables, texts through real shells, stores
+//! on a real disk, real repositories.
+
+mod decide;
+mod git;
+mod stores;
+mod support;
+mod text;
