@@ -9,11 +9,13 @@
 //! the lookup consults. Everything else that isn't a usable pin is a
 //! [`PinError`], and callers treat every error as "do not run here".
 
+mod file_name;
 mod name;
 mod path_map;
 mod pin;
 mod process;
 mod project;
+mod rekey;
 mod resolve;
 mod store;
 
@@ -22,5 +24,6 @@ pub use path_map::{PathMap, PathMapError};
 pub use pin::{DriftRule, Mode, PinFile, PinKey, PinOrigin};
 pub use process::{ProcessId, ancestors};
 pub use project::{Project, find_project};
-pub use resolve::{Lookup, PinError, Resolved, resolve};
+pub use rekey::{Rekey, SessionStart, StartKind, rekey};
+pub use resolve::{Lookup, PinError, Resolved, any_may_apply, explain, resolve};
 pub use store::{PinStore, StoredPin};

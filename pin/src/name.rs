@@ -128,6 +128,12 @@ impl RemotePath {
         format!("{}/{component}", self.0.trim_end_matches('/')).parse()
     }
 
+    /// The path one component further down, where `name` is known to be one: a
+    /// component of a resolved path of this machine.
+    pub(crate) fn join_name(&self, name: &str) -> Self {
+        Self(format!("{}/{name}", self.0.trim_end_matches('/')))
+    }
+
     /// Whether `self` is `folder` or lies below it.
     pub fn is_within(&self, folder: &Self) -> bool {
         let folder = folder.0.trim_end_matches('/');

@@ -1,5 +1,7 @@
 //! Which folder on the VM corresponds to a folder on the laptop.
 
+use std::io;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::RemotePath;
@@ -30,24 +32,70 @@ pub enum PathMapError {
         /// The folder.
         folder: Utf8PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
+
+/// The copy's name stays readable and short of a file system's 255 bytes.
+const NAME_BYTES: usize = 100;
 
 impl PathMap {
     /// The copy of `project` below `dir` on a VM: `DIR/<name>-<8 hex>`, where the
     /// digits are the start of BLAKE3 over the laptop's id, NUL, and the path.
     pub fn new(project: &Utf8Path, dir: &RemotePath, laptop_id: &str) -> Self {
-        let _ = laptop_id;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(laptop_id.as_bytes());
+        hasher.update(&[0]);
+        hasher.update(project.as_str().as_bytes());
+        let digest = hasher.finalize().to_hex();
+        let name = readable_name(project.file_name().unwrap_or("root"));
+        let copy = dir.join_name(&format!("{name}-{}", &digest[..8]));
         Self {
             project: project.to_owned(),
-            copy: dir.clone(),
+            copy,
         }
     }
 
     /// The counterpart of `folder`, component by component, links resolved.
     pub fn to_remote(&self, folder: &Utf8Path) -> Result<RemotePath, PathMapError> {
-        let _ = folder;
-        Ok(self.copy.clone())
+        let resolve = |source| PathMapError::Resolve {
+            folder: folder.to_owned(),
+            source,
+        };
+        if !folder.is_absolute() {
+            return Err(resolve(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the path is not absolute",
+            )));
+        }
+        let resolved = folder.canonicalize_utf8().map_err(resolve)?;
+        if !resolved.is_dir() {
+            return Err(resolve(io::ErrorKind::NotADirectory.into()));
+        }
+        let below = resolved
+            .strip_prefix(&self.project)
+            .map_err(|_| PathMapError::Outside {
+                folder: resolved.clone(),
+                project: self.project.clone(),
+            })?;
+        Ok(below
+            .components()
+            .fold(self.copy.clone(), |remote, component| {
+                remote.join_name(component.as_str())
+            }))
     }
+}
+
+/// `name` with everything but letters, digits, `.`, `_` and `-` replaced.
+fn readable_name(name: &str) -> String {
+    let mut readable = String::new();
+    for letter in name.chars() {
+        let kept = letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-');
+        let letter = if kept { letter } else { '_' };
+        if readable.len() + letter.len_utf8() > NAME_BYTES {
+            break;
+        }
+        readable.push(letter);
+    }
+    readable
 }

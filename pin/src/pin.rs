@@ -76,6 +76,16 @@ pub enum PinKey {
     },
 }
 
+impl fmt::Display for PinKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session { agent, session } => write!(f, "session {session} of {agent}"),
+            Self::Process { agent, process } => write!(f, "process {} of {agent}", process.pid),
+            Self::Project { root } => write!(f, "project {root}"),
+        }
+    }
+}
+
 /// Where a resolved pin came from, highest precedence first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinOrigin {
@@ -83,6 +93,15 @@ pub enum PinOrigin {
     Environment,
     /// A pin file.
     File(PinKey),
+}
+
+impl fmt::Display for PinOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment => f.write_str("BOXERY_VM"),
+            Self::File(key) => key.fmt(f),
+        }
+    }
 }
 
 /// A pin file's content: JSON, mode 0600.
@@ -106,12 +125,45 @@ pub struct PinFile {
     /// The git common directory of that project, when it is a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_common: Option<Utf8PathBuf>,
+    /// The agent's process that the session ran in, when it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessId>,
+    /// A second VM that has the same claim on this session; such a pin is
+    /// ambiguous until the user says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival: Option<VmName>,
     /// Who wrote it, such as `boxery pin` or `vm_select`.
     pub written_by: String,
     /// Why, in words for the user.
     pub reason: String,
     /// When it was written, seconds since 1970.
     pub written_at: u64,
-    /// When it last decided a call, seconds since 1970.
+    /// When it last decided a call, seconds since 1970. On disk it is this or
+    /// the file's modification time, whichever is later: see
+    /// [`PinStore::touch`](crate::PinStore::touch).
     pub used_at: u64,
+}
+
+impl PinFile {
+    /// The version that this build writes, and the newest that it reads.
+    pub const VERSION: u32 = 1;
+
+    /// A pin with nothing but a VM, written and used at `now` (seconds since 1970).
+    pub fn new(key: PinKey, vm: VmName, written_by: &str, reason: &str, now: u64) -> Self {
+        Self {
+            version: Self::VERSION,
+            key,
+            vm,
+            mode: None,
+            drift: None,
+            project: None,
+            git_common: None,
+            process: None,
+            rival: None,
+            written_by: written_by.to_owned(),
+            reason: reason.to_owned(),
+            written_at: now,
+            used_at: now,
+        }
+    }
 }
