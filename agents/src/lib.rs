@@ -14,7 +14,8 @@ pub mod adapter;
 mod command_fields;
 mod payload;
 
-use boxery_router::{Decision, HookEvent};
+use boxery_router::{Decision, HookEvent, UserVerdict};
+use camino::{Utf8Path, Utf8PathBuf};
 
 pub use adapter::ADAPTERS;
 
@@ -42,6 +43,29 @@ pub enum DecodeError {
     },
 }
 
+/// Where an agent's files lie and where it works, found out by the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The user's home.
+    pub home: &'a Utf8Path,
+    /// The agent's settings folder, when its own variable names one (`CLAUDE_CONFIG_DIR`).
+    pub settings: Option<&'a Utf8Path>,
+    /// The folder that the agent was started in (`CLAUDE_PROJECT_DIR`).
+    pub project: Option<&'a Utf8Path>,
+    /// The call's own folder.
+    pub folder: Option<&'a Utf8Path>,
+}
+
+/// Files that an agent reads its settings, hooks, plugins or MCP servers from.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsPaths {
+    /// Files and folders, absolute, each with what it is, such as `an agent's settings`.
+    pub paths: Vec<(Utf8PathBuf, &'static str)>,
+    /// Ends of paths that count in any folder, such as `.claude/settings.json`; the
+    /// last component may end in `*`. A folder's covers what is below it.
+    pub tails: Vec<(String, &'static str)>,
+}
+
 /// One agent: a payload's meaning, a reply's form, the user's rules and settings.
 pub trait Adapter: Sync {
     /// The agent's name on the command line, such as `claude-code`.
@@ -56,4 +80,36 @@ pub trait Adapter: Sync {
     /// The agent's own form of `decision` for the event in `payload`.
     /// With a payload that can't be read, a denial in the form that most events take.
     fn encode(&self, payload: &[u8], decision: &Decision) -> Reply;
+
+    /// The user's own permission rules, from all scopes, on `command` as a call of
+    /// `tool`. What can't be read or parsed counts for deny and ask, never for allow.
+    fn user_rules(
+        &self,
+        surroundings: &Surroundings<'_>,
+        tool: &str,
+        command: &str,
+    ) -> UserVerdict {
+        let _ = (surroundings, tool, command);
+        UserVerdict::Ask {
+            rule: "rules that boxery can't read yet".to_owned(),
+        }
+    }
+
+    /// Other hooks that may rewrite a shell call, by name; boxery's own isn't one.
+    fn rewriters(&self, surroundings: &Surroundings<'_>) -> Vec<String> {
+        let _ = surroundings;
+        vec!["hooks that boxery can't list yet".to_owned()]
+    }
+
+    /// The agent's sandbox mode by its settings, in a word for proofs such as `off`.
+    fn sandbox_mode(&self, surroundings: &Surroundings<'_>) -> String {
+        let _ = surroundings;
+        "unknown".to_owned()
+    }
+
+    /// The files that this agent's own settings come from, under every name it takes.
+    fn settings_paths(&self, surroundings: &Surroundings<'_>) -> SettingsPaths {
+        let _ = surroundings;
+        SettingsPaths::default()
+    }
 }

@@ -121,7 +121,8 @@ pub fn parse_simple_command(text: &str) -> Result<Vec<String>, NotSimple> {
             | ':'
             | '@'
             | '+'
-            | ']' => {
+            | ']'
+            | '%' => {
                 word.get_or_insert_default().push(found);
             }
             '=' => {
@@ -131,9 +132,6 @@ pub fn parse_simple_command(text: &str) -> Result<Vec<String>, NotSimple> {
                     _ => return Err(NotSimple::Character { at, found }),
                 }
                 assignment |= words.is_empty();
-                word.get_or_insert_default().push(found);
-            }
-            '%' => {
                 word.get_or_insert_default().push(found);
             }
             _ => return Err(NotSimple::Character { at, found }),
