@@ -1,0 +1,1 @@
+//! Each step of the way to a VM, one after the other.

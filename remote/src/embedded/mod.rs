@@ -1,0 +1,1 @@
+//! The VM on this machine.

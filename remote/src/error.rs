@@ -1,0 +1,274 @@
+//! What can go wrong on the way to a VM, one variant per message.
+
+use std::io;
+
+use camino::Utf8PathBuf;
+
+/// A VM that could not be reached, or a command that could not be started there.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The target's text names no host.
+    #[error("`{target}` is no SSH target: {reason}")]
+    BadTarget {
+        /// What was given.
+        target: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is no `ssh` program, and the target needs one.
+    #[error("`{target}` needs the `ssh` program, and it isn't installed")]
+    NoSshProgram {
+        /// The target.
+        target: String,
+    },
+    /// `ssh -G` refused the target.
+    #[error("ssh can't resolve `{target}`: {detail}")]
+    SshConfig {
+        /// The target.
+        target: String,
+        /// ssh's own words.
+        detail: String,
+    },
+    /// The native pipe was asked for and can't do what `ssh_config` says.
+    #[error("the native pipe can't do what the ssh configuration of `{target}` says: {line}")]
+    NotNative {
+        /// The target.
+        target: String,
+        /// The first line that it doesn't support.
+        line: String,
+    },
+    /// A program of this machine could not be started.
+    #[error("cannot start `{program}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of this machine could not be read or written.
+    #[error("cannot use `{path}`")]
+    File {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host has no address.
+    #[error("cannot resolve `{host}`")]
+    Resolve {
+        /// The host.
+        host: String,
+    },
+    /// Nothing listens there.
+    #[error("connection to {address} refused")]
+    Refused {
+        /// Host and port.
+        address: String,
+    },
+    /// The network doesn't lead there.
+    #[error("cannot reach {address}: {detail}")]
+    Unreachable {
+        /// Host and port.
+        address: String,
+        /// What the system said.
+        detail: String,
+    },
+    /// No answer in time.
+    #[error("no answer from {address} in {seconds} s ({step})")]
+    Timeout {
+        /// Host and port.
+        address: String,
+        /// How long was waited.
+        seconds: u64,
+        /// What was waited for.
+        step: &'static str,
+    },
+    /// No known-hosts file names the host.
+    #[error("the host key of {host} is unknown: {algorithm} {fingerprint}")]
+    HostKeyUnknown {
+        /// The host as known-hosts files write it.
+        host: String,
+        /// Such as `ssh-ed25519`.
+        algorithm: String,
+        /// `SHA256:…`.
+        fingerprint: String,
+        /// The line to [`crate::accept`]; empty when it could not be had.
+        line: String,
+    },
+    /// A known-hosts file names another key for this host.
+    #[error(
+        "the host key of {host} changed: it now shows {fingerprint}, which isn't the one in {known}"
+    )]
+    HostKeyChanged {
+        /// The host as known-hosts files write it.
+        host: String,
+        /// `SHA256:…` of the key that was shown.
+        fingerprint: String,
+        /// File and line of the known key.
+        known: String,
+    },
+    /// A known-hosts file revokes this key.
+    #[error("the host key {fingerprint} of {host} is marked as revoked")]
+    HostKeyRevoked {
+        /// The host as known-hosts files write it.
+        host: String,
+        /// `SHA256:…`.
+        fingerprint: String,
+    },
+    /// The host is known by a certificate authority only.
+    #[error("{host} is known by a certificate authority, which the native pipe can't check")]
+    HostKeyAuthority {
+        /// The host as known-hosts files write it.
+        host: String,
+    },
+    /// The server took none of our keys.
+    #[error("{user}@{host} takes none of the keys that were offered ({offered})")]
+    Auth {
+        /// The user.
+        user: String,
+        /// The host.
+        host: String,
+        /// Which keys.
+        offered: String,
+    },
+    /// The one key left needs a passphrase and nobody can be asked.
+    #[error("the key `{path}` is encrypted")]
+    EncryptedKey {
+        /// The key file.
+        path: Utf8PathBuf,
+    },
+    /// SSH itself failed in another way.
+    #[error("SSH to {address} failed: {detail}")]
+    Ssh {
+        /// Host and port.
+        address: String,
+        /// What SSH said.
+        detail: String,
+    },
+    /// The login shell ended or talked without ever starting our `/bin/sh`.
+    #[error("the login shell of the VM didn't start the command{}", said(.output))]
+    NoGreeting {
+        /// The first bytes it wrote instead.
+        output: String,
+    },
+    /// The connection broke while the command ran.
+    #[error("the connection was lost while the command ran; it may have ended or not")]
+    Lost,
+    /// The command's own shell on the VM was killed.
+    #[error("the run on the VM ended without a status; something killed its shell")]
+    NoStatus,
+    /// `bash` was asked for and the VM has none.
+    #[error("there is no bash on the VM")]
+    NoBash,
+    /// The folder to run in isn't there.
+    #[error("the folder `{path}` isn't on the VM")]
+    FolderGone {
+        /// The folder.
+        path: String,
+    },
+    /// The folder to run in can't be entered.
+    #[error("the folder `{path}` of the VM can't be entered")]
+    FolderDenied {
+        /// The folder.
+        path: String,
+    },
+    /// The VM's disk is full.
+    #[error("no space left on the VM's disk at `{path}`")]
+    NoSpace {
+        /// The folder.
+        path: String,
+    },
+    /// The VM's folder can't be written.
+    #[error("`{path}` on the VM can't be written: {detail}")]
+    NotWritable {
+        /// The folder.
+        path: String,
+        /// What the VM said.
+        detail: String,
+    },
+    /// The request can't be sent.
+    #[error("{what}")]
+    BadRequest {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The VM on this machine didn't come up.
+    #[error("the VM on this machine didn't start: {detail}")]
+    Embedded {
+        /// What its log says.
+        detail: String,
+    },
+}
+
+fn said(output: &str) -> String {
+    if output.is_empty() {
+        String::new()
+    } else {
+        format!("; it said: {output}")
+    }
+}
+
+impl RemoteError {
+    /// What to do next; `vm` is the name of the VM in commands.
+    pub fn hint(&self, vm: &str) -> Option<String> {
+        let hint = match self {
+            Self::BadTarget { .. } => {
+                "give user@host, user@host:port or a Host of your ssh configuration".to_owned()
+            }
+            Self::NoSshProgram { .. } => {
+                "install OpenSSH's client, or give user@host:port and have no ssh configuration"
+                    .to_owned()
+            }
+            Self::SshConfig { .. } => "try `ssh -G` with the same host".to_owned(),
+            Self::NotNative { .. } | Self::HostKeyAuthority { .. } => {
+                format!("set pipe = \"system\" (or \"auto\") for VM {vm}")
+            }
+            Self::Resolve { .. } => "check the host's name and your network".to_owned(),
+            Self::Refused { .. } => {
+                "is the VM up, and does its SSH server listen on that port?".to_owned()
+            }
+            Self::Unreachable { .. } | Self::Timeout { .. } => {
+                format!("is the VM up? `boxery vm doctor {vm}` checks each step")
+            }
+            Self::HostKeyUnknown { .. } => {
+                format!("compare the fingerprint with the VM's own, then `boxery vm connect {vm}`")
+            }
+            Self::HostKeyChanged { .. } => "if the VM was rebuilt, remove the old line there \
+                 (`ssh-keygen -R`); if not, somebody may be in the middle"
+                .to_owned(),
+            Self::HostKeyRevoked { .. } => {
+                "this key must not be used; ask whoever revoked it".to_owned()
+            }
+            Self::Auth { .. } => {
+                "load the right key into your agent (`ssh-add`) or name it in ssh_config \
+                 (IdentityFile)"
+                    .to_owned()
+            }
+            Self::EncryptedKey { .. } => {
+                format!("`boxery vm connect {vm}` on a terminal asks for its passphrase")
+            }
+            Self::Ssh { .. } | Self::Embedded { .. } => {
+                format!("`boxery vm doctor {vm}` checks each step")
+            }
+            Self::NoGreeting { .. } => {
+                "boxery needs a login shell that runs commands: no nologin, no forced command"
+                    .to_owned()
+            }
+            Self::Lost | Self::NoStatus => {
+                "look on the VM before you run it again: boxery never starts a command twice"
+                    .to_owned()
+            }
+            Self::NoBash => "install bash on the VM; sh is never used instead".to_owned(),
+            Self::FolderGone { .. } => {
+                format!("`boxery vm seed {vm}` sends the project to the VM")
+            }
+            Self::NoSpace { .. } => "free some space on the VM".to_owned(),
+            Self::Start { .. }
+            | Self::File { .. }
+            | Self::FolderDenied { .. }
+            | Self::NotWritable { .. }
+            | Self::BadRequest { .. } => return None,
+        };
+        Some(hint)
+    }
+}

@@ -1,0 +1,106 @@
+//! One command on a VM, over any [`Pipe`](crate::Pipe), with nothing on the
+//! other end but `/bin/sh`.
+//!
+//! The login shell is given one line that every shell reads alike; it starts
+//! `/bin/sh`, which reads `script.sh` and the command from its stdin. Random
+//! marks on both streams tell the command's bytes from the noise of rc files,
+//! carry its status and don't wait for what it left in the background.
+
+mod capture;
+mod drive;
+mod marks;
+mod script;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use capture::{Captured, capture};
+pub use drive::run;
+
+/// What to run.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequest {
+    /// Program and arguments: any bytes but NUL.
+    pub argv: Vec<Vec<u8>>,
+    /// The folder to run in; the user's home by default.
+    pub cwd: Option<String>,
+    /// Variables to set, in order.
+    pub env: Vec<(String, Vec<u8>)>,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+}
+
+/// A stream of bytes from the laptop.
+pub type Input = Pin<Box<dyn AsyncRead + Send>>;
+
+/// A stream of bytes to the laptop.
+pub type Output = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// The streams of a run.
+pub struct RunIo {
+    /// The command's stdin; `/dev/null` without one.
+    pub stdin: Option<Input>,
+    /// Gets its stdout.
+    pub stdout: Output,
+    /// Gets its stderr.
+    pub stderr: Output,
+}
+
+impl std::fmt::Debug for RunIo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunIo")
+            .field("stdin", &self.stdin.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why the caller ends a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM or SIGHUP.
+    Terminate,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunExit {
+    /// By itself, with this status; 128+n after signal n.
+    Code(u8),
+    /// Its time was up.
+    TimedOut,
+    /// The caller ended it.
+    Cancelled(Cancel),
+    /// Nobody reads its output any more.
+    OutputClosed,
+}
+
+impl RunExit {
+    /// The exit status of `boxery run`.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::TimedOut => 124,
+            Self::Cancelled(Cancel::Interrupt) => 130,
+            Self::Cancelled(Cancel::Terminate) => 143,
+            Self::OutputClosed => 141,
+        }
+    }
+}
+
+/// How a run ended, and what is left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunEnd {
+    /// How it ended.
+    pub exit: RunExit,
+    /// After an early end: how many processes could not be ended; `None` when
+    /// the VM didn't say (its connection was cut to end them).
+    pub left: Option<u32>,
+    /// How many bytes of stdout came.
+    pub stdout_bytes: u64,
+    /// How many bytes of stderr came.
+    pub stderr_bytes: u64,
+}
