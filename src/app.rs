@@ -8,6 +8,7 @@ use boxery_pin::PinStore;
 use crate::config::Config;
 use crate::env::{self, Env};
 use crate::error::Failure;
+use crate::exit::Exit;
 use crate::ui::Ui;
 
 /// The surroundings of one verb.
@@ -46,5 +47,18 @@ impl App {
     /// The pin files.
     pub(crate) fn pins(&self) -> PinStore {
         PinStore::new(self.env.state_path("pins"))
+    }
+
+    /// Refuse what only a person may do, when an agent's shell tool started us. The
+    /// hook denies it already; this holds where the hook doesn't run.
+    pub(crate) fn refuse_agents(&self, verb: &str) -> Result<(), Failure> {
+        if env::inside_agent() {
+            return Err(
+                Failure::from(format!("`boxery {verb}` is not for an agent"))
+                    .hint("run it in a terminal of your own")
+                    .exit(Exit::No),
+            );
+        }
+        Ok(())
     }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use boxery_pin::{DriftRule, Mode, RemotePath, VmName};
+use boxery_remote::PipeChoice;
 
 use crate::error::Failure;
 
@@ -75,19 +76,6 @@ impl Vm {
     pub(crate) fn is_embedded(&self) -> bool {
         self.target == "embedded"
     }
-}
-
-/// Which way to reach a VM.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum PipeChoice {
-    /// Native where it does what ssh would, else the `ssh` program.
-    #[default]
-    Auto,
-    /// SSH in this process.
-    Native,
-    /// The `ssh` program.
-    System,
 }
 
 /// A configuration file that can't be used.

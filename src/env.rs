@@ -165,3 +165,34 @@ pub(crate) fn expand_home(path: &str, home: &Utf8Path) -> Utf8PathBuf {
         None => Utf8PathBuf::from(path),
     }
 }
+
+/// The user's login name (`USER`, else `LOGNAME`), where a target names none.
+pub(crate) fn login_name() -> String {
+    text("USER")
+        .or_else(|| text("LOGNAME"))
+        .unwrap_or_else(|| "root".to_owned())
+}
+
+/// Whether Kerberos is set up here, so that `ssh` could log in with a ticket.
+pub(crate) fn kerberos() -> bool {
+    text("KRB5CCNAME").is_some() || Utf8Path::new("/etc/krb5.conf").exists()
+}
+
+/// Whether standard input is a pipe or a file, so that it is meant for the command.
+/// A terminal isn't, nor a socket, which agents leave open and silent.
+pub(crate) fn stdin_is_piped() -> bool {
+    use rustix::fs::FileType;
+
+    rustix::fs::fstat(std::io::stdin()).is_ok_and(|stat| {
+        matches!(
+            FileType::from_raw_mode(stat.st_mode),
+            FileType::Fifo | FileType::RegularFile
+        )
+    })
+}
+
+/// Whether this program was started by an agent's shell tool: `CLAUDECODE` (Claude
+/// Code 2.1 sets it for everything that it starts).
+pub(crate) fn inside_agent() -> bool {
+    text("CLAUDECODE").is_some() || claude_session_id().is_some()
+}

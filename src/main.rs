@@ -13,6 +13,7 @@ mod error;
 mod exit;
 mod place;
 mod policy_file;
+mod reach;
 mod ui;
 
 use std::process::ExitCode;

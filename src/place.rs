@@ -6,10 +6,14 @@ use std::io::{self, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use boxery_pin::{PathMap, PinKey, PinOrigin, Resolved, find_project};
+use boxery_pin::{
+    AgentId, Lookup, PathMap, PinKey, PinOrigin, Resolved, SessionId, find_project, resolve,
+};
 
 use crate::app::App;
 use crate::config::Vm;
+use crate::env;
+use crate::error::Failure;
 
 /// A folder that belongs to no project of the pin.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +42,55 @@ pub(crate) enum PlaceError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// Where a verb was started, and what is pinned there.
+pub(crate) struct Here {
+    /// The current folder, links resolved.
+    pub(crate) folder: Utf8PathBuf,
+    /// The pin that applies to this folder, this agent session, or this environment.
+    pub(crate) pin: Option<Resolved>,
+}
+
+impl Here {
+    /// Look at the environment, the processes above and the pins.
+    pub(crate) fn look(app: &App) -> Result<Self, Failure> {
+        let folder = env::current_folder()?;
+        let folder = folder.canonicalize_utf8()?;
+        let environment = env::boxery_vm();
+        let session = env::claude_session_id().map(SessionId);
+        let agent = AgentId("claude-code".to_owned());
+        let lookup = Lookup {
+            environment: environment.as_deref(),
+            agent: Some(&agent),
+            session: session.as_ref(),
+            ancestors: &boxery_pin::ancestors(std::process::id()),
+            folder: Some(&folder),
+        };
+        let pin = resolve(&app.pins(), &lookup).map_err(|error| {
+            let hint = error.hint();
+            let failure = Failure::from(error);
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        })?;
+        Ok(Self { folder, pin })
+    }
+
+    /// The project's top folder, if the current folder belongs to one. Under the pin
+    /// (`pinned`), a folder outside the pinned project is an error.
+    pub(crate) fn project_root(&self, pinned: bool) -> Result<Option<Utf8PathBuf>, PlaceError> {
+        if let Some(pin) = self.pin.as_ref().filter(|_| pinned) {
+            return project_root(pin, &self.folder, env::claude_project_dir().as_deref()).map(Some);
+        }
+        find_project(&self.folder)
+            .map(|project| project.map(|project| project.root))
+            .map_err(|source| PlaceError::Folder {
+                folder: self.folder.clone(),
+                source,
+            })
+    }
 }
 
 /// The top folder of the project that `folder` belongs to under the pin `resolved`.

@@ -5,6 +5,8 @@
 
 pub(crate) mod completions;
 pub(crate) mod man;
+pub(crate) mod run;
+pub(crate) mod vm;
 
 use crate::app::App;
 use crate::error::Failure;
@@ -15,6 +17,8 @@ use crate::exit::Exit;
 pub(crate) enum Verb {
     Completions(completions::Args),
     Man(man::Args),
+    Run(run::Args),
+    Vm(vm::Args),
 }
 
 impl Verb {
@@ -23,6 +27,8 @@ impl Verb {
         match self {
             Self::Completions(args) => completions::run(args, app),
             Self::Man(args) => man::run(args, app),
+            Self::Run(args) => run::run(args, app),
+            Self::Vm(args) => vm::run(args, app),
         }
     }
 }

@@ -1,0 +1,460 @@
+//! `boxery run`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use boxery_pin::{DriftRule, Mode, PathMap, RemotePath, VmName};
+use boxery_record::{Event, Kind, Log};
+use boxery_remote::{Cancel, Output, RunEnd, RunExit, RunIo, RunRequest};
+use boxery_router::{Spool, Ticket, Tickets};
+
+use crate::app::App;
+use crate::config::Config;
+use crate::error::{Failure, OrHint as _};
+use crate::exit::Exit;
+use crate::place::{self, Here};
+use crate::{env, policy_file, reach};
+
+/// Run a command in a VM
+///
+/// Standard output and standard error come back apart, byte for byte, and the exit
+/// status is the command's own (128 + signal). Standard input is /dev/null unless it
+/// is a pipe or a file. Ctrl-C, SIGTERM and a time-out end the command's whole
+/// process tree in the VM.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VM; the pinned one by default
+    #[arg(value_name = "NAME")]
+    vm: Option<String>,
+    /// Words that belong behind `--`
+    #[arg(hide = true)]
+    stray: Vec<OsString>,
+    /// Folder on the VM; by default the counterpart of the current folder
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<RemotePath>,
+    /// Set a variable for the command; may be given again
+    #[arg(long, value_name = "K=V", value_parser = parse_variable)]
+    env: Vec<(String, OsString)>,
+    /// End the command after this time, such as `90s`, `10m`, `2h`
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// Print one JSON object with output, exit status and notes instead
+    #[arg(long)]
+    json: bool,
+    /// Run the text that a hook left under this token
+    #[arg(long, hide = true, value_name = "TOKEN", conflicts_with = "command")]
+    spool: Option<String>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What a run comes down to, once names and folders are settled.
+struct Plan {
+    vm: VmName,
+    cwd: Option<RemotePath>,
+    argv: Vec<Vec<u8>>,
+    ticket: Option<Ticket>,
+    /// The project on the laptop and its copy, for the drift check.
+    map: Option<PathMap>,
+    drift: DriftRule,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    let config = app.config()?;
+    let plan = plan(args, app, &config)?;
+    let vm = config.vm(&plan.vm)?;
+    let log = Log::new(app.env.state_path("log"));
+    if let Some(ticket) = &plan.ticket {
+        record(app, &log, &event(Kind::TicketTaken, &plan, Some(ticket)));
+    }
+
+    let mut notes = Vec::new();
+    if vm.is_embedded() {
+        notes.push(format!(
+            "VM {} is this machine, with no security boundary",
+            plan.vm
+        ));
+    }
+    reach::block_on(async {
+        let pipe = reach::open(app, &plan.vm, vm).await?;
+        notes.extend(drift_note(app, &plan, &pipe).await?);
+        record(
+            app,
+            &log,
+            &event(Kind::RunStarted, &plan, plan.ticket.as_ref()),
+        );
+        let request = RunRequest {
+            argv: plan.argv.clone(),
+            cwd: plan.cwd.as_ref().map(RemotePath::to_string),
+            env: variables(args),
+            timeout: args.timeout,
+        };
+        let end = if args.json {
+            run_as_json(app, &plan, &pipe, &request, &notes).await
+        } else {
+            for note in &notes {
+                app.ui.note(note);
+            }
+            run_streaming(&plan, &pipe, &request).await
+        };
+        let end = end.map_err(|error| reach::failure(&plan.vm, error))?;
+        let mut ended = event(Kind::RunEnded, &plan, plan.ticket.as_ref());
+        ended.exit = Some(i32::from(end.exit.code()));
+        ended.bytes = Some(end.stdout_bytes + end.stderr_bytes);
+        record(app, &log, &ended);
+        if !args.json {
+            for note in closing_notes(&plan, args, end) {
+                app.ui.note(note);
+            }
+        }
+        Ok(Exit::Command(end.exit.code()))
+    })?
+}
+
+/// Settle VM, folder, text and ticket; refuse what must not run.
+fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
+    if !args.stray.is_empty() {
+        let words = args
+            .vm
+            .iter()
+            .map(OsString::from)
+            .chain(args.stray.iter().cloned());
+        let command: Vec<String> = words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        return Err(Failure::usage("the command goes behind `--`").hint(format!(
+            "did you mean `boxery run -- {}`?",
+            shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default()
+        )));
+    }
+    let here = Here::look(app)?;
+    let name = match &args.vm {
+        Some(name) => {
+            let name: VmName = name.parse().map_err(usage_with_hint)?;
+            if !config.vm.contains_key(&name) && args.command.is_empty() && args.spool.is_none() {
+                return Err(Failure::usage("the command goes behind `--`")
+                    .hint(format!("did you mean `boxery run -- {name}`?")));
+            }
+            name
+        }
+        None => match here.pin.as_ref() {
+            Some(pin) => pin.vm.clone(),
+            None => {
+                return Err(Failure::usage("no VM is named, and nothing is pinned here")
+                    .hint("name one: `boxery run NAME -- COMMAND`, or pin this project: `boxery pin NAME`"));
+            }
+        },
+    };
+    let vm = config.vm(&name)?;
+    let argv: Vec<Vec<u8>> = match &args.spool {
+        Some(token) => {
+            let text = Spool::new(app.env.state_path("spool"))
+                .take(token)
+                .or_hint("the call was not run; let the agent make it again")?
+                .ok_or_else(|| {
+                    Failure::from(format!("no command waits under the token `{token}`"))
+                        .hint("a token works once; let the agent make the call again")
+                })?;
+            vec![b"bash".to_vec(), b"-c".to_vec(), text.into_bytes()]
+        }
+        None => args
+            .command
+            .iter()
+            .map(|word| word.clone().into_vec())
+            .collect(),
+    };
+    if argv.is_empty() {
+        return Err(Failure::usage("there is no command")
+            .hint(format!("`boxery run {name} -- COMMAND [ARG…]`")));
+    }
+    let ticket = take_ticket(app, &name, args.cwd.as_ref(), &argv)?;
+    let pinned_here = here.pin.as_ref().is_some_and(|pin| pin.vm == name);
+    if (ticket.is_some() || here.pin.is_some())
+        && let Some(refusal) = policy_file::refusal(app, config, &here.folder, None)
+    {
+        return Err(Failure::from(refusal));
+    }
+    let root = here.project_root(pinned_here);
+    let map = match root {
+        Ok(Some(root)) => Some(place::path_map(app, vm, &root)?),
+        Ok(None) => None,
+        // With --cwd the laptop's folder doesn't decide where the command runs.
+        Err(_) if args.cwd.is_some() => None,
+        Err(error) => return Err(error.into()),
+    };
+    let cwd = match (&args.cwd, &map) {
+        (Some(cwd), _) => Some(cwd.clone()),
+        (None, Some(map)) => Some(map.to_remote(&here.folder)?),
+        (None, None) => None,
+    };
+    let pin_rule = here
+        .pin
+        .as_ref()
+        .filter(|_| pinned_here)
+        .and_then(|pin| pin.drift);
+    let drift = ticket
+        .as_ref()
+        .and_then(|ticket| ticket.drift)
+        .or(pin_rule)
+        .or(config.drift);
+    Ok(Plan {
+        drift: drift.unwrap_or(DriftRule::Warn),
+        // Without a pin or a ticket nobody said that the copy matters.
+        map: map.filter(|_| ticket.is_some() || pinned_here),
+        vm: name,
+        cwd,
+        argv,
+        ticket,
+    })
+}
+
+fn usage_with_hint(error: boxery_pin::NameError) -> Failure {
+    let hint = error.hint();
+    Failure::from(error).hint(hint).exit(Exit::Usage)
+}
+
+/// The ticket that a hook left for exactly this text in exactly this folder.
+fn take_ticket(
+    app: &App,
+    vm: &VmName,
+    cwd: Option<&RemotePath>,
+    argv: &[Vec<u8>],
+) -> Result<Option<Ticket>, Failure> {
+    let (Some(cwd), [program, flag, text]) = (cwd, argv) else {
+        return Ok(None);
+    };
+    if program != b"bash" || flag != b"-c" {
+        return Ok(None);
+    }
+    let Ok(text) = std::str::from_utf8(text) else {
+        return Ok(None);
+    };
+    Tickets::new(app.env.state_path("tickets"))
+        .take(vm, cwd, text, env::now())
+        .or_hint("mend or remove that file; the command was not run")
+}
+
+/// What travels, then what boxery sets unless given, then what the user gave.
+fn variables(args: &Args) -> Vec<(String, Vec<u8>)> {
+    const QUIET: [(&str, &str); 3] = [
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+    ];
+    let given = |name: &str| args.env.iter().any(|(key, _)| key == name);
+    let travelling = env::travelling()
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_vec())));
+    let quiet = QUIET
+        .iter()
+        .filter(|(name, _)| !given(name))
+        .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+    let own = args
+        .env
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
+    travelling.chain(quiet).chain(own).collect()
+}
+
+/// Resolves when the user, or whoever started this program, wants the run ended.
+async fn cancelled() -> Cancel {
+    let streams = [
+        (SignalKind::interrupt(), Cancel::Interrupt),
+        (SignalKind::terminate(), Cancel::Terminate),
+        (SignalKind::hangup(), Cancel::Terminate),
+    ]
+    .map(|(kind, cancel)| (signal(kind), cancel));
+    let mut waits = Vec::new();
+    for (stream, cancel) in streams {
+        // Without a handler the signal ends this process, and with it the run.
+        let Ok(mut stream) = stream else { continue };
+        waits.push(Box::pin(async move {
+            stream.recv().await;
+            cancel
+        }));
+    }
+    std::future::poll_fn(|context| {
+        use std::task::Poll;
+        for wait in &mut waits {
+            if let Poll::Ready(cancel) = wait.as_mut().poll(context) {
+                return Poll::Ready(cancel);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+async fn run_streaming(
+    plan: &Plan,
+    pipe: &boxery_remote::Pipe,
+    request: &RunRequest,
+) -> Result<RunEnd, boxery_remote::RemoteError> {
+    // A call of an agent never reads: what stands on its stdin is the agent's own.
+    let stdin = if plan.ticket.is_none() && env::stdin_is_piped() {
+        Some(Box::pin(tokio::io::stdin()) as boxery_remote::Input)
+    } else {
+        None
+    };
+    let io = RunIo {
+        stdin,
+        stdout: Box::pin(tokio::io::stdout()),
+        stderr: Box::pin(tokio::io::stderr()),
+    };
+    boxery_remote::run(pipe, request, io, cancelled()).await
+}
+
+/// A run as one JSON object.
+#[derive(Serialize)]
+struct Report<'a> {
+    vm: &'a VmName,
+    cwd: Option<&'a RemotePath>,
+    exit: u8,
+    timed_out: bool,
+    stdout: String,
+    stderr: String,
+    stdout_bytes: u64,
+    stderr_bytes: u64,
+    notes: &'a [String],
+}
+
+async fn run_as_json(
+    app: &App,
+    plan: &Plan,
+    pipe: &boxery_remote::Pipe,
+    request: &RunRequest,
+    notes: &[String],
+) -> Result<RunEnd, boxery_remote::RemoteError> {
+    let (mut stdout, stdout_end) = tokio::io::duplex(1 << 16);
+    let (mut stderr, stderr_end) = tokio::io::duplex(1 << 16);
+    let stdin = env::stdin_is_piped().then(|| Box::pin(tokio::io::stdin()) as boxery_remote::Input);
+    let output = |end| -> Output { Box::pin(end) };
+    let io = RunIo {
+        stdin,
+        stdout: output(stdout_end),
+        stderr: output(stderr_end),
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (end, _, _) = tokio::join!(
+        boxery_remote::run(pipe, request, io, cancelled()),
+        tokio::io::AsyncReadExt::read_to_end(&mut stdout, &mut out),
+        tokio::io::AsyncReadExt::read_to_end(&mut stderr, &mut err),
+    );
+    let end = end?;
+    let report = Report {
+        vm: &plan.vm,
+        cwd: plan.cwd.as_ref(),
+        exit: end.exit.code(),
+        timed_out: end.exit == RunExit::TimedOut,
+        stdout: String::from_utf8_lossy(&out).into_owned(),
+        stderr: String::from_utf8_lossy(&err).into_owned(),
+        stdout_bytes: end.stdout_bytes,
+        stderr_bytes: end.stderr_bytes,
+        notes,
+    };
+    if let Ok(text) = serde_json::to_string(&report) {
+        app.ui.line(text);
+    }
+    Ok(end)
+}
+
+/// What stands after the command's last byte.
+fn closing_notes(plan: &Plan, args: &Args, end: RunEnd) -> Vec<String> {
+    let mut notes = Vec::new();
+    match end.exit {
+        RunExit::TimedOut => {
+            let seconds = args.timeout.unwrap_or_default().as_secs_f64();
+            notes.push(format!(
+                "the command's {seconds} s are over; its processes in {} were ended",
+                plan.vm
+            ));
+        }
+        RunExit::Cancelled(_) => {
+            notes.push(format!(
+                "cancelled; the command's processes in {} were ended",
+                plan.vm
+            ));
+        }
+        RunExit::Code(_) | RunExit::OutputClosed => {}
+    }
+    match end.left {
+        Some(0) => {}
+        Some(count) => notes.push(format!(
+            "{count} processes in {} could not be ended",
+            plan.vm
+        )),
+        None if end.exit == RunExit::TimedOut => notes.push(
+            "the VM did not say whether they ended; the connection was cut instead".to_owned(),
+        ),
+        None => {}
+    }
+    notes
+}
+
+async fn drift_note(
+    app: &App,
+    plan: &Plan,
+    pipe: &boxery_remote::Pipe,
+) -> Result<Option<String>, Failure> {
+    match (plan.drift, &plan.map) {
+        (DriftRule::Off, _) | (_, None) => Ok(None),
+        (DriftRule::Warn | DriftRule::Sync | DriftRule::Deny, Some(map)) => {
+            let _ = (app, pipe, map);
+            Ok(None)
+        }
+    }
+}
+
+fn event(kind: Kind, plan: &Plan, ticket: Option<&Ticket>) -> Event {
+    let mut event = Event::new(env::now(), kind);
+    event.vm = Some(plan.vm.to_string());
+    if let Some(ticket) = ticket {
+        event.agent = Some(ticket.agent.to_string());
+        event.session = ticket.session.as_ref().map(ToString::to_string);
+        event.subagent.clone_from(&ticket.subagent);
+        event.call.clone_from(&ticket.call);
+        event.mode = Some(Mode::Redirect.to_string());
+        event.command_sha256 = Some(ticket.text_sha256.clone());
+    }
+    event
+}
+
+/// A failed append never changes what happens, and is told.
+fn record(app: &App, log: &Log, event: &Event) {
+    if let Err(error) = log.append(event) {
+        app.ui.note(format!("not on record: {error}"));
+    }
+}
+
+fn parse_variable(text: &str) -> Result<(String, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
+        Some(_) | None => Err("give NAME=VALUE".to_owned()),
+    }
+}
+
+/// A whole number with `ms`, `s`, `m`, `h` or `d`; seconds without one.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let wrong = || "give a whole number with ms, s, m, h or d, such as 90s".to_owned();
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let seconds = |factor: u64| {
+        number
+            .checked_mul(factor)
+            .map(Duration::from_secs)
+            .ok_or_else(wrong)
+    };
+    match &text[digits..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "" | "s" => seconds(1),
+        "m" => seconds(60),
+        "h" => seconds(3600),
+        "d" => seconds(86_400),
+        _ => Err(wrong()),
+    }
+}

@@ -1,0 +1,35 @@
+//! `boxery vm …`: the machines that commands run on.
+//!
+//! A new verb of this group is a file here, a line in the `mod` list, a line in
+//! [`Verb`] and a line in [`run`].
+
+pub(crate) mod list;
+pub(crate) mod remove;
+pub(crate) mod show;
+
+use crate::app::App;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// Add, list, check and remove VMs
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What to do with VMs.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    List(list::Args),
+    Remove(remove::Args),
+    Show(show::Args),
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    match &args.verb {
+        Verb::List(args) => list::run(args, app),
+        Verb::Remove(args) => remove::run(args, app),
+        Verb::Show(args) => show::run(args, app),
+    }
+}

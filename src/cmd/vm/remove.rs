@@ -1,0 +1,40 @@
+//! `boxery vm remove`.
+
+use boxery_pin::VmName;
+
+use crate::app::App;
+use crate::config;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// Forget a VM
+///
+/// Nothing on the VM is touched. Pins that name it stay, and deny every call until
+/// they are removed, so that nothing runs on this laptop by accident.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VM
+    name: VmName,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    app.refuse_agents("vm remove")?;
+    let known = app.config()?;
+    known.vm(&args.name)?;
+    config::edit(&app.config_path(), |document| {
+        config::remove_vm(document, &args.name);
+    })?;
+    app.ui.say(format_args!("forgot VM {}", args.name));
+    let pins = app.pins().list()?;
+    let left = pins
+        .iter()
+        .flatten()
+        .filter(|pin| pin.file.vm == args.name)
+        .count();
+    if left > 0 {
+        app.ui.say(format_args!(
+            "{left} pins still name it and deny every call; `boxery unpin` in each of those projects removes them"
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,68 @@
+//! How a VM of the configuration is reached from this laptop.
+
+use boxery_pin::VmName;
+use boxery_remote::{Laptop, Pipe, PipeChoice, Plan, RemoteError, Target};
+
+use crate::app::App;
+use crate::config::Vm;
+use crate::env;
+use crate::error::Failure;
+
+/// The user's side of every connection.
+pub(crate) fn laptop(app: &App) -> Laptop {
+    Laptop {
+        home: app.env.home.clone(),
+        user: env::login_name(),
+        agent_socket: env::ssh_auth_sock(),
+        ssh_config: None,
+        ssh_program: "ssh".into(),
+        known_hosts: app.known_hosts_path(),
+        kerberos: env::kerberos(),
+    }
+}
+
+/// Open a connection to the VM `name`, asking for a key's passphrase where a person
+/// can be asked.
+pub(crate) async fn open(app: &App, name: &VmName, vm: &Vm) -> Result<Pipe, Failure> {
+    let target: Target = vm.target.parse().map_err(|error| failure(name, error))?;
+    let ui = app.ui;
+    let ask = move |prompt: &str| ui.secret(prompt);
+    let ask: Option<&(dyn Fn(&str) -> Option<String> + Send + Sync)> =
+        if ui.can_ask() { Some(&ask) } else { None };
+    Pipe::open(&target, vm.pipe, &laptop(app), ask)
+        .await
+        .map_err(|error| failure(name, error))
+}
+
+/// An error of the way to the VM `name`, with what to do about it.
+pub(crate) fn failure(name: &VmName, error: RemoteError) -> Failure {
+    let hint = error.hint(name.as_str());
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Runs one verb's asynchronous part on this thread.
+pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output, Failure> {
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(future))
+}
+
+/// Which pipe leads to the VM, and why it isn't the native one.
+pub(crate) fn way(
+    app: &App,
+    name: &VmName,
+    vm: &Vm,
+) -> Result<(PipeChoice, Option<String>), Failure> {
+    let target: Target = vm.target.parse().map_err(|error| failure(name, error))?;
+    let plan = block_on(Plan::resolve(&target, vm.pipe, &laptop(app)))?
+        .map_err(|error| failure(name, error))?;
+    Ok(match plan {
+        Plan::Native(_) => (PipeChoice::Native, None),
+        Plan::System { because, .. } => (PipeChoice::System, because),
+    })
+}
