@@ -87,6 +87,11 @@ pub(crate) fn claude_project_dir() -> Option<Utf8PathBuf> {
     text("CLAUDE_PROJECT_DIR").map(Utf8PathBuf::from)
 }
 
+/// `ZDOTDIR`: where zsh looks for its start-up files.
+pub(crate) fn zdotdir() -> Option<Utf8PathBuf> {
+    absolute("ZDOTDIR")
+}
+
 /// `CLAUDE_PID`: Claude Code's own process number, in hooks.
 pub(crate) fn claude_pid() -> Option<u32> {
     text("CLAUDE_PID")?.parse().ok()

@@ -11,6 +11,7 @@ mod config;
 mod env;
 mod error;
 mod exit;
+mod hook;
 mod place;
 mod policy_file;
 mod reach;
@@ -19,5 +20,5 @@ mod ui;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    hook::main_if_called().unwrap_or_else(cli::main)
 }

@@ -38,7 +38,7 @@ pub use situation::{
     Approval, LocalShell, Place, ProofState, Questions, Refusal, Scope, Situation, UserVerdict,
 };
 pub use store::{
-    Alarm, Alarms, CallKey, CallNote, CallOutcome, Calls, ExecutableId, Proof, Proofs, Spool,
-    StoreError, Ticket, TicketName, Tickets,
+    Alarm, Alarms, CallKey, CallNote, CallOutcome, Calls, ExecutableId, LastSeen, Proof, Proofs,
+    Seen, Spool, StoreError, Ticket, TicketName, Tickets,
 };
 pub use words::{NotSimple, parse_simple_command, quote_word, quote_words};

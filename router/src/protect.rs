@@ -47,6 +47,12 @@ impl ProtectedPaths {
             .find_map(|candidate| self.check_one(&candidate))
     }
 
+    /// `path` (as given, relative to `folder`) with its links followed as far as it exists.
+    pub fn resolved(path: &str, folder: Option<&Utf8Path>) -> Option<PathBuf> {
+        let path = folder.map_or_else(|| Utf8PathBuf::from(path), |folder| folder.join(path));
+        resolve(path.as_std_path())
+    }
+
     fn check_one(&self, candidate: &Path) -> Option<&'static str> {
         let candidate = folded(candidate);
         let by_path = self.paths.iter().find_map(|(path, what)| {
@@ -108,7 +114,7 @@ fn lexical(path: &Path) -> PathBuf {
 
 /// `path` with every link followed as far as it exists, dangling links too;
 /// `None` for a loop, or when a folder on the way can't be looked at.
-pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
+fn resolve(path: &Path) -> Option<PathBuf> {
     let mut todo: VecDeque<OsString> = path
         .components()
         .map(|part| part.as_os_str().to_owned())

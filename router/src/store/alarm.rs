@@ -71,6 +71,15 @@ impl Alarms {
         private::remove(&self.folder.join(name(agent, session)))
     }
 
+    /// Remove alarms that were raised before `before` (seconds since 1970).
+    ///
+    /// # Errors
+    ///
+    /// When the folder can't be read.
+    pub fn expire(&self, before: u64) -> Result<(), StoreError> {
+        private::remove_older(&self.folder, before)
+    }
+
     /// Every alarm; unreadable ones as errors.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod alarm;
 mod call;
 mod private;
 mod proof;
+mod seen;
 mod spool;
 mod ticket;
 
@@ -12,5 +13,6 @@ pub use call::{CallKey, CallNote, CallOutcome, Calls};
 pub use private::StoreError;
 pub(crate) use private::sha256_hex;
 pub use proof::{ExecutableId, Proof, Proofs};
+pub use seen::{LastSeen, Seen};
 pub use spool::Spool;
 pub use ticket::{Ticket, TicketName, Tickets};

@@ -1,0 +1,235 @@
+//! The answer to one payload while a pin may apply.
+
+use boxery_agents::{Adapter, Reply, Surroundings};
+use boxery_pin::{Lookup, PinStore, ProcessId, ancestors, any_may_apply, resolve};
+use boxery_router::{
+    Decision, EventKind, HookEvent, Refusal, Ruling, Scope, decide, decide_unresolved,
+};
+use camino::Utf8PathBuf;
+
+use super::arguments::{Depth, HookCall};
+use super::effects;
+use super::gather::{Answers, Pinned, read_pinned, with_situation};
+use super::{session, tripwire};
+use crate::app::App;
+use crate::env;
+use crate::error::Failure;
+
+/// One hook event and what is known around it.
+pub(crate) struct Hook<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) adapter: &'static dyn Adapter,
+    /// The policy that the installed entry names.
+    pub(crate) policy: Option<&'a str>,
+    pub(crate) event: HookEvent,
+    /// The call's own folder, else the hook's.
+    pub(crate) folder: Option<Utf8PathBuf>,
+    /// The processes above the hook.
+    pub(crate) ancestors: Vec<ProcessId>,
+    /// Where the agent keeps its settings, by its own variables.
+    pub(crate) settings: Option<Utf8PathBuf>,
+    /// Where the agent was started, by its own variable.
+    pub(crate) project: Option<Utf8PathBuf>,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
+}
+
+impl Hook<'_> {
+    /// What an adapter is told besides the payload.
+    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            home: &self.app.env.home,
+            settings: self.settings.as_deref(),
+            project: self.project.as_deref(),
+            folder: self.folder.as_deref(),
+        }
+    }
+
+    /// The pin files.
+    pub(crate) fn pins(&self) -> PinStore {
+        self.app.pins()
+    }
+}
+
+/// The reply to `payload`.
+pub(crate) fn answer(call: &HookCall, adapter: &'static dyn Adapter, payload: &[u8]) -> Reply {
+    let decision = match App::new() {
+        Ok(app) => decision(call, adapter, payload, &app),
+        Err(failure) => deny(format!(
+            "boxery can't work here ({}), and a pin may apply",
+            line(&failure)
+        )),
+    };
+    adapter.encode(payload, &decision)
+}
+
+fn decision(call: &HookCall, adapter: &'static dyn Adapter, payload: &[u8], app: &App) -> Decision {
+    let folder = env::current_folder().ok();
+    let event = match adapter.decode(payload) {
+        Ok(event) => event,
+        Err(error) => {
+            let agent = boxery_pin::AgentId(adapter.name().to_owned());
+            let vm = env::boxery_vm();
+            if !any_may_apply(&app.pins(), vm.as_deref(), &agent, folder.as_deref()) {
+                return Decision::Pass;
+            }
+            return effects::unreadable(app, &agent, &error.to_string());
+        }
+    };
+    let start = match call.depth {
+        Depth::Outer => std::process::id(),
+        // The process above is boxery, not the agent.
+        Depth::Inner => rustix::process::getppid()
+            .and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
+            .unwrap_or_else(std::process::id),
+    };
+    let hook = Hook {
+        app,
+        adapter,
+        policy: call.policy.as_deref(),
+        folder: event.folder.clone().or(folder),
+        event,
+        ancestors: ancestors(start),
+        settings: env::claude_config_dir(),
+        project: env::claude_project_dir(),
+        now: env::now(),
+    };
+    hook_decision(&hook)
+}
+
+fn hook_decision(hook: &Hook<'_>) -> Decision {
+    let rekeyed = match &hook.event.kind {
+        EventKind::SessionStart(source) => session::begin(hook, source),
+        EventKind::BeforeTool(_)
+        | EventKind::AfterTool { .. }
+        | EventKind::SkillShell(_)
+        | EventKind::SessionEnd
+        | EventKind::Other(_) => None,
+    };
+    let vm = env::boxery_vm();
+    let lookup = Lookup {
+        environment: vm.as_deref(),
+        agent: Some(&hook.event.agent),
+        session: hook.event.session.as_ref(),
+        ancestors: &hook.ancestors,
+        folder: hook.folder.as_deref(),
+    };
+    let resolved = match resolve(&hook.pins(), &lookup) {
+        Ok(None) => return rekeyed.map_or(Decision::Pass, |context| Decision::Tell { context }),
+        Ok(Some(resolved)) => resolved,
+        Err(error) => {
+            let hint = error.hint();
+            return unresolved(hook, &Failure::from(error), hint.as_deref(), None);
+        }
+    };
+    match read_pinned(hook, resolved) {
+        Ok(pinned) => pinned_decision(hook, &pinned, rekeyed),
+        Err((failure, vm)) => unresolved(hook, &failure, None, Some(vm.as_str())),
+    }
+}
+
+fn pinned_decision(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) -> Decision {
+    match &hook.event.kind {
+        EventKind::BeforeTool(call) | EventKind::SkillShell(call) => {
+            let overdue = tripwire::look_at_overdue(hook, pinned);
+            let token = match effects::fresh_token() {
+                Ok(token) => token,
+                Err(problem) => {
+                    return deny(format!("boxery can't make a random number ({problem})"));
+                }
+            };
+            let ruling = with_situation(hook, pinned, &token, |situation| {
+                decide(&hook.event, situation)
+            });
+            match overdue.and_then(|()| effects::carry_out(hook, pinned, call, &ruling, &token)) {
+                Ok(()) => ruling.decision,
+                Err(failure) => keep_denial(call, ruling, &failure),
+            }
+        }
+        EventKind::AfterTool { call, outcome } => tripwire::after(hook, pinned, call, outcome),
+        EventKind::SessionStart(_) => session::told(hook, pinned, rekeyed),
+        EventKind::SessionEnd => session::end(hook, pinned),
+        EventKind::Other(_) => Decision::Pass,
+    }
+}
+
+/// What is left of a ruling that could not be noted or recorded: only a denial,
+/// and a tool that carries no command.
+fn keep_denial(call: &boxery_router::ToolCall, ruling: Ruling, failure: &Failure) -> Decision {
+    use boxery_router::ToolAction;
+    match (&ruling.decision, &call.action) {
+        (Decision::Deny { .. }, _)
+        | (
+            Decision::Pass | Decision::Tell { .. },
+            ToolAction::Files { .. } | ToolAction::OwnMcp | ToolAction::Other,
+        ) => ruling.decision,
+        (
+            Decision::Pass
+            | Decision::Tell { .. }
+            | Decision::Ask { .. }
+            | Decision::Rewrite { .. },
+            _,
+        ) => deny(format!(
+            "boxery can't keep what it needs to run this safely: {}; ask the user to look at it",
+            line(failure)
+        )),
+    }
+}
+
+/// The answer when a pin may apply and can't be used.
+fn unresolved(
+    hook: &Hook<'_>,
+    failure: &Failure,
+    hint: Option<&str>,
+    vm: Option<&str>,
+) -> Decision {
+    let mut reason = format!(
+        "a pin applies to this session and boxery can't use it, so no command runs: {}",
+        line(failure)
+    );
+    if let Some(hint) = hint {
+        reason.push_str("; hint for the user: ");
+        reason.push_str(hint);
+    }
+    let refusal = Refusal {
+        rule: "pin",
+        reason,
+        scope: Scope::Commands,
+    };
+    let answers = Answers::new(hook, None);
+    // The allowlist of tools is in the configuration, which may be what can't be read.
+    let ruling = decide_unresolved(&hook.event, &refusal, &[], &answers);
+    match &hook.event.kind {
+        EventKind::BeforeTool(call) | EventKind::SkillShell(call) => {
+            // The decision stands whether or not it can be recorded.
+            effects::record_unresolved(hook, call, &ruling, vm, &line(failure)).ok();
+        }
+        EventKind::SessionStart(_) => {
+            return Decision::Tell {
+                context: format!("boxery: {}.", refusal.reason),
+            };
+        }
+        EventKind::AfterTool { .. } | EventKind::SessionEnd | EventKind::Other(_) => {}
+    }
+    ruling.decision
+}
+
+fn deny(reason: String) -> Decision {
+    Decision::Deny {
+        rule: "failure",
+        reason,
+    }
+}
+
+/// A failure and its causes in one line, without the words for a terminal.
+pub(crate) fn line(failure: &Failure) -> String {
+    let text = failure.render();
+    let parts: Vec<&str> = text
+        .lines()
+        .map(|line| {
+            line.trim_start_matches("error: ")
+                .trim_start_matches("caused by: ")
+        })
+        .collect();
+    parts.join("; ")
+}
