@@ -11,13 +11,21 @@
 
 pub mod adapter;
 
+mod claude;
 mod command_fields;
+mod entry;
 mod payload;
+mod places;
+mod protected;
+mod shell;
 
 use boxery_router::{Decision, HookEvent, UserVerdict};
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use adapter::ADAPTERS;
+pub use entry::{EntryOptions, UnquotableError, hook_command, is_own, parse_own};
+pub use places::{FoundHook, HookEnvironment, InstallScope, Unreadable};
+pub use protected::settings_paths;
 
 /// What the hook process writes and how it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,6 +62,10 @@ pub struct Surroundings<'a> {
     pub project: Option<&'a Utf8Path>,
     /// The call's own folder.
     pub folder: Option<&'a Utf8Path>,
+    /// The folder that stands for `/`, where the machine's own settings lie.
+    pub machine: &'a Utf8Path,
+    /// The agent's command line, when it is known.
+    pub arguments: &'a [String],
 }
 
 /// Files that an agent reads its settings, hooks, plugins or MCP servers from.
@@ -83,33 +95,36 @@ pub trait Adapter: Sync {
 
     /// The user's own permission rules, from all scopes, on `command` as a call of
     /// `tool`. What can't be read or parsed counts for deny and ask, never for allow.
-    fn user_rules(
+    fn user_rules(&self, surroundings: &Surroundings<'_>, tool: &str, command: &str)
+    -> UserVerdict;
+
+    /// The settings file of a scope that an install writes; `None` without a project.
+    fn settings_file(
         &self,
         surroundings: &Surroundings<'_>,
-        tool: &str,
-        command: &str,
-    ) -> UserVerdict {
-        let _ = (surroundings, tool, command);
-        UserVerdict::Ask {
-            rule: "rules that boxery can't read yet".to_owned(),
-        }
-    }
+        scope: InstallScope,
+    ) -> Option<Utf8PathBuf>;
+
+    /// What the settings say of hooks and of the agent's own sandbox.
+    fn hook_environment(&self, surroundings: &Surroundings<'_>) -> HookEnvironment;
 
     /// Other hooks that may rewrite a shell call, by name; boxery's own isn't one.
+    /// Settings that can't be read may hold such a hook.
     fn rewriters(&self, surroundings: &Surroundings<'_>) -> Vec<String> {
-        let _ = surroundings;
-        vec!["hooks that boxery can't list yet".to_owned()]
+        let environment = self.hook_environment(surroundings);
+        let hooks = environment.rewriters.iter().map(FoundHook::to_string);
+        let unreadable = environment.unreadable.iter();
+        hooks
+            .chain(unreadable.map(|settings| format!("unknown hooks in {settings}")))
+            .collect()
     }
 
     /// The agent's sandbox mode by its settings, in a word for proofs such as `off`.
     fn sandbox_mode(&self, surroundings: &Surroundings<'_>) -> String {
-        let _ = surroundings;
-        "unknown".to_owned()
+        let sandboxed = self.hook_environment(surroundings).sandboxed;
+        if sandboxed { "on" } else { "off" }.to_owned()
     }
 
     /// The files that this agent's own settings come from, under every name it takes.
-    fn settings_paths(&self, surroundings: &Surroundings<'_>) -> SettingsPaths {
-        let _ = surroundings;
-        SettingsPaths::default()
-    }
+    fn settings_paths(&self, surroundings: &Surroundings<'_>) -> SettingsPaths;
 }

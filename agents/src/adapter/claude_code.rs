@@ -7,13 +7,16 @@
 
 use boxery_router::{
     AgentId, Decision, EventKind, Grant, HookEvent, SessionId, ShellDialect, StartSource,
-    ToolAction, ToolCall, ToolOutcome,
+    ToolAction, ToolCall, ToolOutcome, UserVerdict,
 };
 use camino::Utf8PathBuf;
 
+use crate::claude::{self, ClaudeRules, Sources};
 use crate::command_fields::{find_command, find_patch_paths, find_paths};
 use crate::payload::{self, Node};
-use crate::{Adapter, DecodeError, Reply};
+use crate::{
+    Adapter, DecodeError, HookEnvironment, InstallScope, Reply, SettingsPaths, Surroundings,
+};
 
 /// The adapter.
 #[derive(Debug)]
@@ -42,6 +45,31 @@ impl Adapter for ClaudeCode {
             Ok(facts) => facts.reply(decision),
             Err(problem) => reply_to_unreadable(decision, &problem),
         }
+    }
+
+    fn user_rules(
+        &self,
+        surroundings: &Surroundings<'_>,
+        tool: &str,
+        command: &str,
+    ) -> UserVerdict {
+        ClaudeRules::read(&Sources::read(surroundings)).judge(tool, command)
+    }
+
+    fn settings_file(
+        &self,
+        surroundings: &Surroundings<'_>,
+        scope: InstallScope,
+    ) -> Option<Utf8PathBuf> {
+        claude::settings_file(surroundings, scope)
+    }
+
+    fn hook_environment(&self, surroundings: &Surroundings<'_>) -> HookEnvironment {
+        claude::read_hooks(surroundings, &Sources::read(surroundings))
+    }
+
+    fn settings_paths(&self, surroundings: &Surroundings<'_>) -> SettingsPaths {
+        claude::settings_paths(surroundings)
     }
 }
 

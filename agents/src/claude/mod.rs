@@ -1,0 +1,11 @@
+//! Claude Code's settings: where they lie, the user's permission rules in them,
+//! and what they say of hooks.
+
+mod arguments;
+mod hooks;
+mod rules;
+mod sources;
+
+pub(crate) use hooks::read_hooks;
+pub(crate) use rules::ClaudeRules;
+pub(crate) use sources::{Sources, settings_file, settings_paths};

@@ -1,0 +1,312 @@
+//! The user's own permission rules of Claude Code, judged on the original text.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a test support function may fail the test"
+)]
+
+use std::fs;
+
+use boxery_agents::{ADAPTERS, Adapter, Surroundings};
+use boxery_router::UserVerdict;
+use camino::{Utf8Path, Utf8PathBuf};
+use rstest::rstest;
+
+/// A home, a project and a machine of their own.
+struct World {
+    folder: tempfile::TempDir,
+    arguments: Vec<String>,
+}
+
+impl World {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, content) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            put(&path, content);
+        }
+        Self {
+            folder,
+            arguments: Vec::new(),
+        }
+    }
+
+    fn judge(&self, tool: &str, command: &str) -> UserVerdict {
+        let root = Utf8Path::from_path(self.folder.path()).expect("UTF-8");
+        let (home, project) = (root.join("home"), root.join("home/project/sub"));
+        let surroundings = Surroundings {
+            home: &home,
+            settings: None,
+            project: Some(&project),
+            folder: Some(&project),
+            machine: &root.join("machine"),
+            arguments: &self.arguments,
+        };
+        claude().user_rules(&surroundings, tool, command)
+    }
+
+    fn root(&self) -> Utf8PathBuf {
+        Utf8PathBuf::from_path_buf(self.folder.path().to_path_buf()).expect("UTF-8")
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "nobody reads it meanwhile")]
+fn put(path: &std::path::Path, content: &str) {
+    fs::write(path, content).expect("a file");
+}
+
+fn claude() -> &'static dyn Adapter {
+    *ADAPTERS
+        .iter()
+        .find(|adapter| adapter.name() == "claude-code")
+        .expect("the adapter")
+}
+
+const USER: &str = "home/.claude/settings.json";
+const PROJECT: &str = "home/project/sub/.claude/settings.json";
+const LOCAL: &str = "home/project/sub/.claude/settings.local.json";
+const REPOSITORY_LOCAL: &str = "home/project/.claude/settings.local.json";
+const MANAGED: &str = "machine/etc/claude-code/managed-settings.json";
+const MANAGED_PART: &str = "machine/etc/claude-code/managed-settings.d/10-x.json";
+
+fn permissions(list: &str, rule: &str) -> String {
+    let rule = serde_json::Value::from(rule);
+    format!(r#"{{"permissions":{{"{list}":[{rule}]}}}}"#)
+}
+
+fn word(verdict: &UserVerdict) -> &'static str {
+    match verdict {
+        UserVerdict::Deny { .. } => "deny",
+        UserVerdict::Ask { .. } => "ask",
+        UserVerdict::Allow { .. } => "allow",
+        UserVerdict::None => "none",
+    }
+}
+
+#[rstest]
+#[case::bare("Bash", "anything", "deny")]
+#[case::star("Bash(*)", "anything", "deny")]
+#[case::every_tool("*", "anything", "deny")]
+#[case::another_tool("Read(./secret)", "cat ./secret", "none")]
+#[case::another_tool_bare("WebFetch", "curl x", "none")]
+#[case::exact("Bash(rm x)", "rm x", "deny")]
+#[case::exact_not_longer("Bash(rm x)", "rm x y", "none")]
+#[case::exact_in_a_list("Bash(rm x)", "cd /; rm x", "deny")]
+#[case::exact_in_a_substitution("Bash(rm x)", "echo $(rm x)", "deny")]
+#[case::prefix("Bash(rm:*)", "rm -rf x", "deny")]
+#[case::prefix_alone("Bash(rm:*)", "rm", "deny")]
+#[case::prefix_of_whole_words("Bash(rm:*)", "rmdir x", "none")]
+#[case::prefix_words("Bash(git push:*)", "git push --force", "deny")]
+#[case::prefix_words_not("Bash(git push:*)", "git pull", "none")]
+#[case::star_prefix("Bash(rm *)", "rm x", "deny")]
+#[case::star_prefix_alone("Bash(rm *)", "rm", "deny")]
+#[case::star_without_a_space("Bash(rm*)", "rmdir x", "deny")]
+#[case::star_in_the_middle("Bash(git * main)", "git push origin main", "deny")]
+#[case::star_in_front("Bash(* --force)", "git push --force", "deny")]
+#[case::behind_and("Bash(touch:*)", "true && touch x", "deny")]
+#[case::behind_a_pipe("Bash(sh:*)", "curl x | sh", "deny")]
+#[case::in_bash_c("Bash(touch:*)", "bash -c 'touch x'", "deny")]
+#[case::behind_sudo("Bash(touch:*)", "sudo -u x touch x", "deny")]
+#[case::behind_env("Bash(touch:*)", "env A=1 touch x", "deny")]
+#[case::behind_an_assignment("Bash(touch:*)", "A=1 touch x", "deny")]
+#[case::by_its_path("Bash(touch:*)", "/usr/bin/touch x", "deny")]
+#[case::quoted("Bash(touch:*)", "to''uch x", "deny")]
+#[case::escaped("Bash(touch:*)", "t\\ouch x", "deny")]
+#[case::in_a_function("Bash(touch:*)", "f() { touch x; }; f", "deny")]
+#[case::redirected("Bash(touch x)", "touch x >/dev/null 2>&1", "deny")]
+#[case::unparsable("Bash(touch:*)", "echo 'open; touch x", "deny")]
+#[case::a_word_of_another("Bash(touch:*)", "echo touch x", "none")]
+#[case::in_quotes("Bash(touch:*)", "echo 'a; touch x'", "none")]
+#[case::escaped_parentheses(r"Bash(echo \(a\))", "echo '(a)'", "deny")]
+#[case::whole_text_with_its_operator("Bash(a && b)", "a && b", "deny")]
+#[case::broken("Bash(rm", "ls", "deny")]
+#[case::broken_without_a_name("(rm)", "ls", "deny")]
+#[case::broken_about_another_tool("Read(./x", "ls", "none")]
+#[case::empty("", "ls", "deny")]
+#[case::monitor_only("Monitor", "ls", "none")]
+fn a_rule_that_denies_matches_wherever_the_command_runs(
+    #[case] rule: &str,
+    #[case] command: &str,
+    #[case] want: &str,
+    #[values(USER, PROJECT, LOCAL, MANAGED)] file: &str,
+) {
+    let world = World::new(&[(file, &permissions("deny", rule))]);
+    assert_eq!(word(&world.judge("Bash", command)), want);
+    // An ask rule matches as widely.
+    let world = World::new(&[(file, &permissions("ask", rule))]);
+    let want = if want == "deny" { "ask" } else { want };
+    assert_eq!(word(&world.judge("Bash", command)), want);
+}
+
+#[rstest]
+#[case::bare("Bash", "anything $(at all", "allow")]
+#[case::star("Bash(*)", "a | b", "allow")]
+#[case::exact("Bash(npm test)", "npm test", "allow")]
+#[case::exact_not_longer("Bash(npm test)", "npm test x", "none")]
+#[case::prefix("Bash(npm run:*)", "npm run x", "allow")]
+#[case::prefix_whole_words("Bash(npm run:*)", "npm runx", "none")]
+#[case::star_prefix("Bash(ls *)", "ls -la", "allow")]
+#[case::star_prefix_alone("Bash(ls *)", "ls", "allow")]
+#[case::star_prefix_whole_words("Bash(ls *)", "lsof", "none")]
+#[case::star_without_a_space("Bash(ls*)", "lsof", "allow")]
+#[case::star_in_the_middle("Bash(git * main)", "git checkout main", "allow")]
+#[case::star_in_the_middle_not("Bash(git * main)", "git checkout main x", "none")]
+#[case::only_the_first("Bash(ls *)", "ls x; rm y", "none")]
+#[case::only_the_second("Bash(ls *)", "rm y && ls x", "none")]
+#[case::into_a_pipe("Bash(cat *)", "cat x | sh", "none")]
+#[case::both("Bash(ls *)", "ls a && ls b", "allow")]
+#[case::newline("Bash(ls *)", "ls a\nrm b", "none")]
+#[case::substitution("Bash(ls *)", "ls $(rm x)", "none")]
+#[case::variable("Bash(ls *)", "ls $X", "none")]
+#[case::to_a_file("Bash(ls *)", "ls >x", "none")]
+#[case::to_null("Bash(ls *)", "ls >/dev/null 2>&1", "allow")]
+#[case::assignment("Bash(ls *)", "LD_PRELOAD=x ls", "none")]
+#[case::in_bash_c("Bash(ls *)", "bash -c 'ls'", "none")]
+#[case::quoted_name("Bash(ls *)", "'ls' x", "none")]
+#[case::by_its_path("Bash(ls *)", "/bin/ls x", "none")]
+#[case::subshell("Bash(ls *)", "(ls x)", "none")]
+#[case::timeout("Bash(npm test)", "timeout 30 npm test", "allow")]
+#[case::nice("Bash(npm test)", "nice -n 5 nohup npm test", "allow")]
+#[case::bare_xargs("Bash(grep *)", "ls x | xargs grep y", "none")]
+#[case::sudo_is_no_wrapper("Bash(npm test)", "sudo npm test", "none")]
+#[case::env_is_no_wrapper("Bash(npm test)", "env npm test", "none")]
+#[case::unparsable("Bash(echo *)", "echo 'x", "none")]
+#[case::broken("Bash(ls", "ls", "none")]
+#[case::glob_of_tools("*", "ls", "none")]
+#[case::lower_case("bash", "ls", "none")]
+#[case::another_tool("Read", "ls", "none")]
+fn a_rule_that_allows_matches_only_when_nothing_else_can_run(
+    #[case] rule: &str,
+    #[case] command: &str,
+    #[case] want: &str,
+) {
+    let world = World::new(&[(USER, &permissions("allow", rule))]);
+    assert_eq!(word(&world.judge("Bash", command)), want);
+}
+
+#[rstest]
+#[case::deny_beats_all(
+    r#"{"permissions":{"deny":["Bash(a:*)"],"ask":["Bash(a b)"],"allow":["Bash"]}}"#,
+    "a b",
+    "deny"
+)]
+#[case::ask_beats_allow(
+    r#"{"permissions":{"ask":["Bash(a:*)"],"allow":["Bash(a b)"]}}"#,
+    "a b",
+    "ask"
+)]
+#[case::each_command_its_own_rule(
+    r#"{"permissions":{"allow":["Bash(a)","Bash(b:*)"]}}"#,
+    "a && b c | a",
+    "allow"
+)]
+#[case::a_rule_that_is_no_string(r#"{"permissions":{"deny":[7]}}"#, "a", "deny")]
+#[case::an_ask_rule_that_is_no_string(r#"{"permissions":{"ask":[{}]}}"#, "a", "ask")]
+#[case::a_list_that_is_none(r#"{"permissions":{"deny":"Bash(x)"}}"#, "a", "deny")]
+#[case::permissions_that_are_none(r#"{"permissions":[],"x":1}"#, "a", "ask")]
+#[case::null(r#"{"permissions":{"deny":null}}"#, "a", "none")]
+#[case::not_json("{", "a", "ask")]
+#[case::a_comment("{} // x", "a", "ask")]
+#[case::twice(r#"{"permissions":{},"permissions":{"deny":["Bash"]}}"#, "a", "ask")]
+#[case::nothing("", "a", "none")]
+#[case::a_byte_order_mark("\u{feff}{}", "a", "none")]
+fn what_cannot_be_read_never_allows(
+    #[case] settings: &str,
+    #[case] command: &str,
+    #[case] want: &str,
+) {
+    let allow = permissions("allow", "Bash(a)");
+    let world = World::new(&[(USER, settings)]);
+    assert_eq!(word(&world.judge("Bash", command)), want);
+    let world = World::new(&[(USER, settings), (PROJECT, &allow)]);
+    let got = word(&world.judge("Bash", command)).to_owned();
+    assert!(got == want || (want == "none" && got == "allow"), "{got}");
+}
+
+#[test]
+fn rules_of_every_scope_count() {
+    for file in [
+        USER,
+        PROJECT,
+        LOCAL,
+        REPOSITORY_LOCAL,
+        MANAGED,
+        MANAGED_PART,
+    ] {
+        let deny = permissions("deny", "Bash(rm:*)");
+        let world = World::new(&[
+            ("home/project/.git/HEAD", ""),
+            (file, &deny),
+            (
+                if file == USER { PROJECT } else { USER },
+                &permissions("allow", "Bash"),
+            ),
+        ]);
+        let verdict = world.judge("Bash", "rm x");
+        let rule = format!("Bash(rm:*) ({})", world.root().join(file));
+        assert_eq!(verdict, UserVerdict::Deny { rule });
+        assert_eq!(word(&world.judge("Bash", "ls")), "allow");
+    }
+}
+
+#[rstest]
+#[case::deny(&["claude", "--disallowedTools", "Bash(rm:*)"], "rm x", "deny")]
+#[case::deny_with_a_dash(&["claude", "-p", "hi", "--disallowed-tools", "Edit Bash(rm:*)"], "rm x", "deny")]
+#[case::allow(&["claude", "--allowedTools", "Bash(ls:*),Read"], "ls x", "allow")]
+#[case::allow_with_an_equals_sign(&["claude", "--allowed-tools=Bash(ls:*)"], "ls x", "allow")]
+#[case::settings(&["claude", "--settings", r#"{"permissions":{"deny":["Bash(rm:*)"]}}"#], "rm x", "deny")]
+#[case::settings_file(&["claude", "--settings", "../extra.json"], "id", "deny")]
+#[case::settings_file_missing(&["claude", "--settings", "nowhere.json"], "id", "ask")]
+#[case::sources(&["claude", "--setting-sources", "project"], "user allows", "none")]
+#[case::sources_deny(&["claude", "--setting-sources", "project"], "user denies", "deny")]
+fn the_command_line_counts(#[case] arguments: &[&str], #[case] command: &str, #[case] want: &str) {
+    let mut world = World::new(&[
+        (
+            USER,
+            r#"{"permissions":{"allow":["Bash(user allows)"],"deny":["Bash(user denies)"]}}"#,
+        ),
+        ("home/project/extra.json", &permissions("deny", "Bash(id)")),
+        ("home/project/sub/x", ""),
+    ]);
+    world.arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+    assert_eq!(word(&world.judge("Bash", command)), want);
+}
+
+#[test]
+fn an_organisation_may_be_the_only_one_that_allows() {
+    let managed = r#"{"allowManagedPermissionRulesOnly":true,"permissions":{"allow":["Bash(a)"]}}"#;
+    let user = r#"{"permissions":{"allow":["Bash(b)"],"deny":["Bash(c)"]}}"#;
+    let world = World::new(&[(MANAGED, managed), (USER, user)]);
+    assert_eq!(word(&world.judge("Bash", "a")), "allow");
+    assert_eq!(word(&world.judge("Bash", "b")), "none");
+    assert_eq!(word(&world.judge("Bash", "c")), "deny");
+}
+
+#[rstest]
+#[case("deny", "Bash(rm:*)", "deny")]
+#[case("deny", "Monitor", "deny")]
+#[case("ask", "Monitor(rm *)", "ask")]
+#[case("allow", "Bash(rm:*)", "allow")]
+#[case("allow", "Monitor", "allow")]
+fn a_monitor_is_judged_by_the_rules_of_bash_and_its_own(
+    #[case] list: &str,
+    #[case] rule: &str,
+    #[case] want: &str,
+) {
+    let world = World::new(&[(USER, &permissions(list, rule))]);
+    assert_eq!(word(&world.judge("Monitor", "rm x")), want);
+}
+
+#[test]
+fn without_settings_no_rule_speaks() {
+    let world = World::new(&[]);
+    assert_eq!(world.judge("Bash", "rm x"), UserVerdict::None);
+}
+
+#[test]
+fn a_long_text_that_cannot_be_read_meets_every_rule() {
+    let world = World::new(&[(USER, &permissions("deny", "Bash(rm:*)"))]);
+    let command = format!("echo '{}", "a ".repeat(200_000));
+    assert_eq!(word(&world.judge("Bash", &command)), "deny");
+}
