@@ -33,7 +33,7 @@ pub(crate) struct Link {
 impl Link {
     /// The link of a whole line, without its line end; `None` when its own hash
     /// doesn't fit.
-    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+    fn of(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Fields {
             seq: u64,
@@ -45,6 +45,11 @@ impl Link {
         }
         let Fields { seq, prev } = serde_json::from_slice(&body).ok()?;
         Some(Self { seq, prev, hash })
+    }
+
+    /// The link of a line with its line end, or of a last line that lacks it.
+    pub(crate) fn of_line(line: &[u8]) -> Option<Self> {
+        Self::of(line.strip_suffix(b"\n").unwrap_or(line))
     }
 
     /// Whether this is the line that follows `before`.

@@ -123,7 +123,14 @@ impl Log {
     /// Find the first line that was changed, dropped, reordered, doubled or
     /// cut, the end included as far as `head` tells it.
     pub fn check(&self) -> Result<CheckReport, RecordError> {
-        let _lock = self.lock_for_reading()?;
+        let _lock = match self.lock_for_reading()? {
+            None if self.segments()?.is_empty() && self.read_small("head")?.is_none() => {
+                return Ok(Walk::new(None).end(false));
+            }
+            // The first writer came in between; or it is a copy without a lock.
+            None => self.lock_for_reading()?,
+            lock => lock,
+        };
         let head = self.read_head()?;
         let mut walk = Walk::new(head.as_ref());
         for segment in self.segments()? {
@@ -160,6 +167,9 @@ struct Walk<'a> {
     /// Bytes since the last good line that aren't lines of the chain.
     rest: Vec<u8>,
     rest_at: (String, u64),
+    /// Whether the last line lacks its end, and where that is.
+    open: bool,
+    open_at: (String, u64),
     notes: Vec<Note>,
     /// The first problem; a jump ahead may turn out as a change of order.
     problem: Option<Problem>,
@@ -178,6 +188,8 @@ impl<'a> Walk<'a> {
             tail,
             rest: Vec::new(),
             rest_at: (String::new(), 0),
+            open: false,
+            open_at: (String::new(), 0),
             notes: Vec::new(),
             problem: None,
         }
@@ -191,9 +203,21 @@ impl<'a> Walk<'a> {
 
     /// The next line, with its line end if it has one.
     fn line(&mut self, line: &[u8]) {
+        if self.open && self.problem.is_none() {
+            // A writer gives the line before its own its end.
+            self.problem = Some(Problem {
+                segment: self.open_at.0.clone(),
+                line: self.open_at.1,
+                kind: ProblemKind::Changed,
+            });
+        }
         self.line += 1;
+        self.open = line.last() != Some(&b'\n');
+        if self.open {
+            self.open_at = (self.segment.clone(), self.line);
+        }
         self.offset += line.len() as u64;
-        let link = line.strip_suffix(b"\n").and_then(Link::of);
+        let link = Link::of_line(line);
         if let Some(problem) = &mut self.problem {
             // Only whether a line that seemed missing comes later.
             if let (ProblemKind::Missing { from, .. }, Some(link)) = (&problem.kind, &link)

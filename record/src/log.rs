@@ -208,17 +208,22 @@ impl Head {
         }
     }
 
+    /// One line of JSON, filled up with spaces to one length.
     pub(crate) fn render(&self) -> io::Result<String> {
-        Ok(serde_json::to_string(self)? + "\n")
+        let json = serde_json::to_string(self)?;
+        Ok(format!("{json:<width$}\n", width = HEAD_BYTES - 1))
     }
 
     /// Only what [`Head::render`] writes, to the byte.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let head: Self = serde_json::from_str(text).ok()?;
         let same = head.render().ok()? == text;
-        (same && is_segment(&head.segment)).then_some(head)
+        (same && head.v == 1 && is_segment(&head.segment)).then_some(head)
     }
 }
+
+/// The length of `head`: more than the longest numbers need, less than a sector.
+const HEAD_BYTES: usize = 256;
 
 /// The segment that an event at `time` belongs to.
 pub(crate) fn segment_name(time: u64) -> String {
