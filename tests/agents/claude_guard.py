@@ -1,7 +1,10 @@
 """Claude Code with boxery's hook: unpinned, and pinned in guard mode."""
 import json
 import os
+import re
+import sys
 
+import drive
 from drive import bash
 from house import PIPES, cases, test
 
@@ -53,7 +56,7 @@ def _(world, permission):
     assert session.here("ran") is None and world.there(session, "ran") is None
 
 
-@test("guard: subagent, background, Monitor and a command in an unknown tool's input are denied")
+@test("guard: subagent, background and Monitor calls are denied")
 def _(world):
     calls = [bash("touch ran-1"), bash("touch ran-2", run_in_background=True), bash("touch ran-3", timeout=60000),
              bash("touch ran-4", dangerouslyDisableSandbox=True)] + monitor("touch ran-5")
@@ -66,6 +69,37 @@ def _(world):
     assert [("vm_bash" in t) for _, t in sub.results("sub")] == [True, True], sub.results()
     for where in (session, sub):
         assert not [n for n in os.listdir(where.project) if n.startswith("ran")], os.listdir(where.project)
+
+
+def with_server(session):
+    """Give the session another tool's MCP server, which runs commands."""
+    session.write(session.path("mcp.json"), {"mcpServers": {"probe": {
+        "command": sys.executable, "args": [os.path.join(drive.HERE, "mcpprobe.py")]}}})
+    session.args += ["--mcp-config", session.path("mcp.json")]
+    return session
+
+
+@cases("{0}: a command for another MCP server's tool is denied, unless the user's list names the tool", [("guard",), ("redirect",)])
+def _(world, mode):
+    turns = [{"call": "mcp__probe__shell", "input": {"command": "touch ran"}}, {"say": "done"}]
+    session = with_server(pinned(world, "mcp-denied-" + mode, turns, mode)).go()
+    (error, told), = session.results()
+    assert error and "mcp__probe__shell" in told, told
+    assert session.here("ran") is None
+    allowed = with_server(pinned(world, "mcp-allowed-" + mode, turns, mode))
+    path = os.path.join(allowed.home, ".config/boxery/config.toml")
+    with open(path) as f:
+        text = f.read()
+    allowed.write(path, 'allow_tools = ["mcp__probe__shell"]\n' + text)
+    allowed.go()
+    assert allowed.here("ran") == "", allowed.results()
+
+
+@test("unpinned: another MCP server's tool runs its command")
+def _(world):
+    session = with_server(world.session("mcp-unpinned", [
+        {"call": "mcp__probe__shell", "input": {"command": "touch ran"}}, {"say": "done"}])).go()
+    assert session.here("ran") == "", session.results()
 
 
 @test("guard: the way out that the denial names works when the model takes it")
@@ -118,7 +152,6 @@ UNPINNED = [bash("echo out; echo err >&2; touch made; exit 7"), bash("cat <<'EOF
 
 
 def neutral(session, text):
-    import re
     for old, new in ((session.project, "/project"), (session.project.replace("/", "-"), "-project"), (session.home, "/home"),
                      (session.dir.replace("/", "-"), "-dir"), (session.dir, "/dir"), (session.name, "project")):
         text = text.replace(old, new)

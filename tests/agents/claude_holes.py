@@ -101,7 +101,7 @@ def terminal(session, lines, until, seconds=60):
 @test("hole: a line that the user types after `!` runs here")
 def _(world):
     session = pinned(world, "hole-bang")
-    seen = terminal(session, [(b"", b"!"), (b"!", b"touch ran"), (b"touch", b"\r")],
+    seen = terminal(session, [("\u276f".encode(), b"!"), (b"for shell mode", b"touch ran"), (b"ran", b"\r")],
                     lambda: session.here("ran") is not None)
     assert session.here("ran") == "", seen[-3000:]
 
@@ -110,7 +110,6 @@ def _(world):
 def _(world):
     session = pinned(world, "hole-emptied")
     path = os.path.join(session.home, ".claude/settings.json")
-    # `curl` may be on the user's allowlist; here a program outside the session does it
     session.turns = [bash("touch ran-1"), {"say": "done"}]
     session.go()
     assert session.here("ran-1") is None

@@ -4,6 +4,7 @@ Each row is a rule set; each of its commands is run by the real Claude in defaul
 headless (so "ask" is a denial), once without boxery and once pinned in redirect mode.
 The command must be allowed in both or denied in both.
 """
+import json
 import os
 
 from claude_guard import pinned
@@ -21,7 +22,7 @@ ROWS = [
         "touch {m} &", "touch `echo {m}`", "timeout 5 touch {m}", "nice touch {m}"]),
     ("a prefix with a word", {"allow": ["Bash(touch {m0}:*)"]}, ["touch {m}", "touch ./{m}"]),
     ("an exact text", {"allow": ["Bash(touch m0)"]}, ["touch {m}", "touch {m} "]),
-    ("a wildcard at the end", {"allow": ["Bash(touch *)"]}, ["touch {m}", "touch {m}; ls", "touch"]),
+    ("a wildcard at the end", {"allow": ["Bash(touch *)"]}, ["touch {m}", "touch {m}; ls", "touchy {m}"]),
     ("a wildcard in the middle", {"allow": ["Bash(env * touch *)"]}, ["env A=1 touch {m}", "touch {m}"]),
     ("denied", {"allow": ["Bash"], "deny": ["Bash(touch:*)"]}, [
         "touch {m}", "echo x && touch {m}", "echo > {m}", "FOO=1 touch {m}", "timeout 5 touch {m}", "sh -c 'touch {m}'", "echo $(touch {m})",
@@ -43,7 +44,6 @@ def place(session, scope, rules):
     path = {"user": os.path.join(session.home, ".claude/settings.json"),
             "project": os.path.join(session.project, ".claude/settings.json"),
             "local": os.path.join(session.project, ".claude/settings.local.json")}[scope]
-    import json
     merged = {}
     if os.path.exists(path):
         with open(path) as f:

@@ -10,17 +10,15 @@ another machine id, an empty /tmp, and the folders of the tests hidden; so a fil
 that a command makes is made either there or here, never both. Its bash is the real
 one behind a recorder, so that the text that arrives can be compared byte for byte.
 """
-import json
 import os
 import pwd
 import socket
 import subprocess
 
-RECORDER = r"""#!%(python)s
-import json, os, socket, sys
-with open(%(log)r, "a") as f:
-    f.write(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "host": socket.gethostname()}) + "\n")
-os.execv(%(bash)r, ["bash"] + sys.argv[1:])
+# One file a start, named by the process, so that parallel starts never mix.
+RECORDER = r"""#!/bin/sh
+printf '%%s\0' "$(pwd -P)" "$(hostname)" "$@" >"%(log)s/$$"
+exec "%(bash)s" "$@"
 """
 
 INIT = r"""
@@ -69,7 +67,7 @@ class Vm:
 
     def __enter__(self):
         private = os.path.join(self.folder, "home/.vm")
-        os.makedirs(private)
+        os.makedirs(os.path.join(private, "started"))
         os.makedirs(os.path.join(self.folder, "etc"))
         inside = os.path.join(self.home, ".vm")
         for name in ("host_key", "user_key"):
@@ -81,8 +79,7 @@ class Vm:
         with open(bash, "rb") as f, open(os.path.join(private, "bash"), "wb") as copy:
             copy.write(f.read())
         with open(os.path.join(private, "recorder"), "w") as f:
-            f.write(RECORDER % {"python": os.path.realpath(find("python3")), "log": os.path.join(inside, "bash.jsonl"),
-                                "bash": os.path.join(inside, "bash")})
+            f.write(RECORDER % {"log": os.path.join(inside, "started"), "bash": os.path.join(inside, "bash")})
         for name in ("bash", "recorder"):
             os.chmod(os.path.join(private, name), 0o755)
         self.port = free_port()
@@ -133,8 +130,10 @@ class Vm:
 
     def commands(self):
         """[{argv, cwd, host}] of every bash that was started on the VM, oldest first."""
-        try:
-            with open(self.see(self.home + "/.vm/bash.jsonl")) as f:
-                return [json.loads(line) for line in f]
-        except FileNotFoundError:
-            return []
+        folder, found = self.see(self.home + "/.vm/started"), []
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            with open(path, "rb") as f:
+                cwd, host, *argv = f.read().decode("utf-8", "surrogateescape").split("\0")[:-1]
+            found.append((os.stat(path).st_mtime_ns, {"argv": argv, "cwd": cwd, "host": host}))
+        return [start for _, start in sorted(found, key=lambda pair: pair[0])]
