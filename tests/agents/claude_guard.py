@@ -109,7 +109,7 @@ def _(world):
     command = "hostname > where; cat where"
     reason = reason_of(session, command)
     start = reason.index(session.binary + " run dev-native")
-    offered = reason[start:].split("\n")[0].strip().rstrip("`.")
+    offered = reason[start:].rstrip().rstrip("`")
     session.turns = [bash(command), bash(offered), {"say": "done"}]
     session.go()
     first, second = session.results()
