@@ -25,7 +25,7 @@ RUNS = os.path.join(ROOT, "runs")
 CLAUDE = os.path.join(ROOT, "npm/claude/node_modules/.bin/claude")
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(REPOSITORY, "target"))
 BOXERY = os.environ.get("BOXERY_BINARY", os.path.join(TARGET, "debug/boxery"))
-BARE = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "TERM": "dumb"}
+BARE = {"SHELL": "/bin/bash", "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 INIT = """
 mount --make-rprivate / && ip link set lo up || exit 125
