@@ -66,6 +66,7 @@ impl Here {
             session: session.as_ref(),
             ancestors: &boxery_pin::ancestors(std::process::id()),
             folder: Some(&folder),
+            now: env::now(),
         };
         let pin = resolve(&app.pins(), &lookup).map_err(|error| {
             let hint = error.hint();

@@ -21,7 +21,7 @@ mod store;
 
 pub use name::{AgentId, NameError, RemotePath, SessionId, VmName};
 pub use path_map::{PathMap, PathMapError};
-pub use pin::{DriftRule, Mode, PinFile, PinKey, PinOrigin};
+pub use pin::{DriftRule, Mode, PinFile, PinKey, PinOrigin, Suspension};
 pub use process::{ProcessId, ancestors};
 pub use project::{Project, find_project};
 pub use rekey::{Rekey, SessionStart, StartKind, rekey};

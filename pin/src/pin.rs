@@ -104,6 +104,22 @@ impl fmt::Display for PinOrigin {
     }
 }
 
+/// A while in which a pin doesn't apply (`boxery unpin --for`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// From when on, seconds since 1970.
+    pub from: u64,
+    /// The pin applies again at this moment.
+    pub until: u64,
+}
+
+impl Suspension {
+    /// Whether it holds at `now`. A clock that was set back before its begin ends it.
+    pub fn holds(self, now: u64) -> bool {
+        (self.from..self.until).contains(&now)
+    }
+}
+
 /// A pin file's content: JSON, mode 0600.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinFile {
@@ -132,6 +148,9 @@ pub struct PinFile {
     /// ambiguous until the user says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rival: Option<VmName>,
+    /// A while in which it doesn't apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Suspension>,
     /// Who wrote it, such as `boxery pin` or `vm_select`.
     pub written_by: String,
     /// Why, in words for the user.
@@ -160,6 +179,7 @@ impl PinFile {
             git_common: None,
             process: None,
             rival: None,
+            suspended: None,
             written_by: written_by.to_owned(),
             reason: reason.to_owned(),
             written_at: now,

@@ -97,6 +97,8 @@ pub struct Lookup<'a> {
     pub ancestors: &'a [ProcessId],
     /// The call's own directory.
     pub folder: Option<&'a Utf8Path>,
+    /// Seconds since 1970.
+    pub now: u64,
 }
 
 /// The pin that applies.
@@ -119,11 +121,7 @@ pub struct Resolved {
 /// The pin that applies to a call, in the order `BOXERY_VM`, session, agent
 /// process, project; `None` when nothing is pinned.
 pub fn resolve(store: &PinStore, lookup: &Lookup<'_>) -> Result<Option<Resolved>, PinError> {
-    let mut search = Search {
-        store,
-        names: Vec::new(),
-        steps: Vec::new(),
-    };
+    let mut search = Search::new(store);
     let found = search.run(lookup)?;
     Ok(found.map(|found| Resolved {
         steps: search.steps,
@@ -134,11 +132,7 @@ pub fn resolve(store: &PinStore, lookup: &Lookup<'_>) -> Result<Option<Resolved>
 /// What [`resolve`] looks at on its way to its answer, one line per step, also
 /// when the answer is `None` or an error.
 pub fn explain(store: &PinStore, lookup: &Lookup<'_>) -> Vec<String> {
-    let mut search = Search {
-        store,
-        names: Vec::new(),
-        steps: Vec::new(),
-    };
+    let mut search = Search::new(store);
     if let Err(error) = search.run(lookup) {
         search.step(error.to_string());
     }
@@ -167,9 +161,8 @@ pub fn any_may_apply(
         Some(PinName::Project { .. }) | None => false,
     });
     let mut search = Search {
-        store,
         names,
-        steps: Vec::new(),
+        ..Search::new(store)
     };
     session_or_process || !matches!(search.by_project(hook_folder), Ok(None))
 }
@@ -180,10 +173,21 @@ struct Search<'a> {
     /// The names in the store's folder.
     names: Vec<String>,
     steps: Vec<String>,
+    now: u64,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(store: &'a PinStore) -> Self {
+        Self {
+            store,
+            names: Vec::new(),
+            steps: Vec::new(),
+            now: 0,
+        }
+    }
+
     fn run(&mut self, lookup: &Lookup<'_>) -> Result<Option<Resolved>, PinError> {
+        self.now = lookup.now;
         if let Some(found) = self.by_environment(lookup.environment)? {
             return Ok(Some(found));
         }
@@ -330,6 +334,13 @@ impl Search<'_> {
 
     /// The one answer of pins on the same level.
     fn decide(&mut self, pins: &[StoredPin]) -> Result<Option<Resolved>, PinError> {
+        let (suspended, pins): (Vec<&StoredPin>, Vec<&StoredPin>) = pins.iter().partition(|pin| {
+            let suspension = pin.file.suspended;
+            suspension.is_some_and(|suspension| suspension.holds(self.now))
+        });
+        for pin in suspended {
+            self.step(format!("the pin of {} is suspended for now", pin.file.key));
+        }
         let Some(found) = agree(pins.iter().map(|pin| &pin.file))? else {
             return Ok(None);
         };

@@ -113,6 +113,7 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
         session: hook.event.session.as_ref(),
         ancestors: &hook.ancestors,
         folder: hook.folder.as_deref(),
+        now: hook.now,
     };
     let resolved = match resolve(&hook.pins(), &lookup) {
         Ok(None) => return rekeyed.map_or(Decision::Pass, |context| Decision::Tell { context }),

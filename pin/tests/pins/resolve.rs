@@ -1,13 +1,14 @@
 //! Which pin applies.
 
 use boxery_pin::{
-    AgentId, Lookup, Mode, PinError, PinFile, PinKey, PinOrigin, ProcessId, any_may_apply, explain,
+    AgentId, Lookup, Mode, PinError, PinFile, PinKey, PinOrigin, ProcessId, Suspension,
+    any_may_apply, explain,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
 
 use crate::support::{
-    Scene, claude, nobody, own_process, pin, process, project, session, session_id, write,
+    NOW, Scene, claude, nobody, own_process, pin, process, project, session, session_id, write,
 };
 
 /// Which levels hold a pin, and which VM is found.
@@ -39,6 +40,7 @@ fn levels_are_consulted_in_order(#[case] levels: &[&str], #[case] want: Option<&
         session: Some(&id),
         ancestors: &ancestors,
         folder: Some(&folder),
+        now: NOW,
     };
     let found = scene.resolve(&lookup).unwrap();
     assert_eq!(found.map(|found| found.vm.to_string()).as_deref(), want);
@@ -288,6 +290,37 @@ fn a_pin_with_a_rival_is_ambiguous() {
     };
     let error = scene.resolve(&lookup).unwrap_err();
     assert!(matches!(error, PinError::Ambiguous { .. }));
+}
+
+/// A pin that is suspended from one moment to another.
+#[rstest]
+#[case::before(NOW - 1, true)]
+#[case::first_moment(NOW, false)]
+#[case::last_moment(NOW + 99, false)]
+#[case::over(NOW + 100, true)]
+fn a_suspended_pin_does_not_apply_for_a_while(#[case] now: u64, #[case] applies: bool) {
+    let scene = Scene::new();
+    let root = scene.folder("p");
+    let written = scene.pin_project(&root, "dev");
+    let suspended = Some(Suspension {
+        from: NOW,
+        until: NOW + 100,
+    });
+    scene
+        .store
+        .write(&PinFile {
+            suspended,
+            ..written
+        })
+        .unwrap();
+    let lookup = Lookup {
+        folder: Some(&root),
+        now,
+        ..nobody()
+    };
+    assert_eq!(scene.resolve(&lookup).unwrap().is_some(), applies);
+    // What can't be read isn't waited out.
+    assert!(any_may_apply(&scene.store, None, &claude(), Some(&root)));
 }
 
 /// For a payload that can't be read: which pins count.

@@ -99,6 +99,7 @@ pub(crate) fn nobody() -> Lookup<'static> {
         session: None,
         ancestors: &[],
         folder: Some(Utf8Path::new("/")),
+        now: NOW,
     }
 }
 

@@ -7,6 +7,7 @@ use boxery_record::{Event, sha256_hex};
 use crate::support::{NOW, Scene, TODAY, decision};
 
 fn shell(scene: &Scene, script: &str) -> String {
+    // Needs sed, sha256sum and jq: apt-get install sed coreutils jq
     let output = Command::new("sh")
         .args(["-c", script])
         .current_dir(&scene.log.folder)
@@ -39,6 +40,22 @@ fn sed_and_sha256sum_give_each_lines_hash_and_the_next_lines_prev() {
         assert_eq!(shell(&scene, &script), format!("{}  -", entry.hash));
     }
     assert_eq!(entries[2].prev, entries[1].hash);
+}
+
+#[test]
+fn jq_gives_the_same_hash() {
+    let scene = Scene::with(&[NOW]);
+    let detail = Some("ü \u{7f} \u{1} \"\\/ 🦀\t".to_owned());
+    let event = Event {
+        detail,
+        bytes: Some(123_456_789_012),
+        ..decision(NOW)
+    };
+    scene.log.append(&event).unwrap();
+    for (number, entry) in (1..).zip(scene.entries()) {
+        let script = format!("sed -n {number}p {TODAY} | jq -cj 'del(.hash)' | sha256sum");
+        assert_eq!(shell(&scene, &script), format!("{}  -", entry.hash));
+    }
 }
 
 #[test]
