@@ -17,6 +17,7 @@ mod entry;
 mod payload;
 mod places;
 mod protected;
+mod settings;
 mod shell;
 
 use boxery_router::{Decision, HookEvent, UserVerdict};
@@ -26,6 +27,7 @@ pub use adapter::ADAPTERS;
 pub use entry::{EntryOptions, UnquotableError, hook_command, is_own, parse_own};
 pub use places::{FoundHook, HookEnvironment, InstallScope, Unreadable};
 pub use protected::settings_paths;
+pub use settings::{HookEntry, Plan, SettingsError};
 
 /// What the hook process writes and how it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,6 +99,10 @@ pub trait Adapter: Sync {
     /// `tool`. What can't be read or parsed counts for deny and ask, never for allow.
     fn user_rules(&self, surroundings: &Surroundings<'_>, tool: &str, command: &str)
     -> UserVerdict;
+
+    /// The events that the hook must see, and after how many seconds the agent
+    /// gives up on it.
+    fn hook_events(&self) -> (&'static [&'static str], u32);
 
     /// The settings file of a scope that an install writes; `None` without a project.
     fn settings_file(

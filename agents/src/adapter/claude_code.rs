@@ -24,6 +24,16 @@ pub struct ClaudeCode;
 
 const NAME: &str = "claude-code";
 
+/// In the order in which a session meets them.
+const EVENTS: &[&str] = &[
+    "SessionStart",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PreSkillShellCommand",
+    "SessionEnd",
+];
+
 impl Adapter for ClaudeCode {
     fn name(&self) -> &'static str {
         NAME
@@ -54,6 +64,11 @@ impl Adapter for ClaudeCode {
         command: &str,
     ) -> UserVerdict {
         ClaudeRules::read(&Sources::read(surroundings)).judge(tool, command)
+    }
+
+    fn hook_events(&self) -> (&'static [&'static str], u32) {
+        // Far more than boxery's own deadline, far less than Claude Code's 600.
+        (EVENTS, 10)
     }
 
     fn settings_file(
