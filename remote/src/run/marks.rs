@@ -153,10 +153,10 @@ mod tests {
         let want = (
             b"noise \x1e0123 \x1eout\x1e0123456789abcdeX\n\x1e\x1elatetail\x1e01234".to_vec(),
             vec![
-                (14, Mark::Begin),
-                (14, Mark::Beat),
-                (37, Mark::End(137)),
-                (41, Mark::Swept(0)),
+                (13, Mark::Begin),
+                (13, Mark::Beat),
+                (36, Mark::End(137)),
+                (40, Mark::Swept(0)),
             ],
         );
         for size in 1..=stream.len() {

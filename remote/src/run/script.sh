@@ -170,6 +170,7 @@ _bx_end() {
 # client is gone, and if the watcher hasn't noticed in three more seconds the
 # guard ends the run in its place.
 _bx_beat() {
+	exec 3>&2 </dev/null >/dev/null 2>&1
 	trap '' PIPE HUP
 	trap 'kill "$_bx_nap" 2>/dev/null; exit 0' TERM
 	while sleep 1 & _bx_nap=$!; wait "$_bx_nap"; do
@@ -183,17 +184,17 @@ _bx_beat() {
 	_bx_self
 	_bx_guard=$_bx_pid
 	_bx_end
-} 2>/dev/null
+}
 
 _bx_watch() {
-	trap '' TERM HUP PIPE
 	_bx_self
 	_bx_watcher=$_bx_pid
 	_bx_guard=
 	if [ "$_bx_in" = 1 ]; then
-		_bx_beat 3>&2 </dev/null >/dev/null &
+		_bx_beat &
 		_bx_guard=$!
 	fi
+	trap '' TERM HUP PIPE
 	while read -r _bx_what _bx_size; do
 		case $_bx_what in
 		d) dd bs="$_bx_size" count=1 iflag=fullblock ;;

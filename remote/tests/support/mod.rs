@@ -1,0 +1,314 @@
+//! A real OpenSSH server on this machine for one test, with its own keys, and
+//! users whose login shells differ.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test support")]
+#![expect(clippy::disallowed_methods, reason = "scratch files")]
+#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
+
+use std::fs;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use boxery_remote::{
+    Captured, Input, Laptop, Pipe, PipeChoice, RemoteError, RunRequest, Target, capture,
+};
+use camino::{Utf8Path, Utf8PathBuf};
+use tempfile::TempDir;
+
+/// No single run of these tests takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Login shells that a run must get through.
+pub(crate) const SHELLS: [&str; 6] = ["sh", "bash", "zsh", "fish", "tcsh", "ksh"];
+
+/// An sshd that is started per connection, inetd-like, behind a port that the
+/// kernel chose and that is ours from the start.
+pub(crate) struct Sshd {
+    pub(crate) folder: TempDir,
+    pub(crate) port: u16,
+    pub(crate) user: String,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    children: Arc<Mutex<Vec<Child>>>,
+    stop: Arc<std::sync::atomic::AtomicBool>,
+}
+
+fn need(program: &str, package: &str) -> Utf8PathBuf {
+    for folder in ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/bin"] {
+        let path = Utf8Path::new(folder).join(program);
+        if path.exists() {
+            return path;
+        }
+    }
+    panic!("this test needs `{program}`: install the package {package}");
+}
+
+fn succeed(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A user of this machine whose login shell is `shell`; made by the first test
+/// that wants it. Only root can make one.
+pub(crate) fn shell_user(shell: &str) -> String {
+    let name = format!("boxery-{shell}");
+    let path = match shell {
+        "sh" => "/bin/sh".into(),
+        "nologin" => need("nologin", "login"),
+        "ksh" => need("ksh", "ksh93u+m or mksh"),
+        other => need(other, other),
+    };
+    assert!(is_root(), "this test makes users: run it as root");
+    let lock = fs::File::create("/run/boxery-tests.lock").unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let known = fs::read_to_string("/etc/passwd").unwrap();
+    if !known.lines().any(|line| line.starts_with(&format!("{name}:"))) {
+        succeed(Command::new("useradd").args([
+            "--create-home",
+            "--base-dir",
+            "/var/tmp",
+            "--password",
+            "*",
+            "--shell",
+            path.as_str(),
+            &name,
+        ]));
+    }
+    name
+}
+
+/// The user of a test that doesn't care.
+pub(crate) fn any_user() -> String {
+    if is_root() {
+        shell_user("bash")
+    } else {
+        succeed(Command::new("id").arg("-un")).trim().to_owned()
+    }
+}
+
+pub(crate) fn keygen(path: &Utf8Path, kind: &str, passphrase: &str) {
+    let mut command = Command::new(need("ssh-keygen", "openssh-client"));
+    command.args(["-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", path.as_str()]);
+    succeed(&mut command);
+}
+
+impl Sshd {
+    /// Start one with the test's own configuration lines added.
+    pub(crate) fn start_with(config: &str) -> Self {
+        let sshd = need("sshd", "openssh-server");
+        if is_root() {
+            fs::create_dir_all("/run/sshd").unwrap();
+        }
+        let folder = TempDir::with_prefix("boxery-sshd-").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = |name: &str| Utf8PathBuf::try_from(folder.path().join(name)).unwrap();
+        keygen(&path("host"), "ed25519", "");
+        keygen(&path("key"), "ed25519", "");
+        fs::create_dir(path("home")).unwrap();
+        fs::copy(path("key.pub"), path("authorized")).unwrap();
+        let base = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+             PasswordAuthentication no\nKbdInteractiveAuthentication no\nLogLevel VERBOSE\n\
+             AcceptEnv LANG LC_*\n",
+            path("host"),
+            path("authorized"),
+        );
+        fs::write(path("sshd_config"), format!("{config}\n{base}")).unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let children = Arc::new(Mutex::new(Vec::new()));
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (config, log) = (path("sshd_config"), path("log"));
+        let (kept, started, stopping) = (streams.clone(), children.clone(), stop.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                if stopping.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                stream.set_nodelay(true).unwrap();
+                kept.lock().unwrap().push(stream.try_clone().unwrap());
+                let end = || Stdio::from(OwnedFd::from(stream.try_clone().unwrap()));
+                let child = Command::new(&sshd)
+                    .args(["-i", "-f", config.as_str(), "-E", log.as_str()])
+                    .stdin(end())
+                    .stdout(end())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
+                started.lock().unwrap().push(child);
+            }
+        });
+        let sshd = Self {
+            folder,
+            port,
+            user: any_user(),
+            streams,
+            children,
+            stop,
+        };
+        let host = fs::read_to_string(sshd.path("host.pub")).unwrap();
+        fs::write(sshd.path("known_hosts"), format!("[127.0.0.1]:{port} {host}")).unwrap();
+        sshd.configure("");
+        sshd
+    }
+
+    pub(crate) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> Utf8PathBuf {
+        Utf8PathBuf::try_from(self.folder.path().join(name)).unwrap()
+    }
+
+    /// Write the laptop's ssh_config: `lines` win over the base.
+    pub(crate) fn configure(&self, lines: &str) {
+        let text = format!(
+            "{lines}\nIdentityFile {}\nIdentitiesOnly yes\nIdentityAgent none\n\
+             UserKnownHostsFile {}\nGlobalKnownHostsFile none\n",
+            self.path("key"),
+            self.path("known_hosts"),
+        );
+        fs::write(self.path("ssh_config"), text).unwrap();
+    }
+
+    pub(crate) fn laptop(&self) -> Laptop {
+        Laptop {
+            home: self.path("home"),
+            user: "nobody".to_owned(),
+            agent_socket: None,
+            ssh_config: Some(self.path("ssh_config")),
+            ssh_program: "ssh".into(),
+            known_hosts: self.path("boxery/known_hosts"),
+            kerberos: false,
+        }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.target_of(&self.user)
+    }
+
+    pub(crate) fn target_of(&self, user: &str) -> Target {
+        format!("{user}@127.0.0.1:{}", self.port).parse().unwrap()
+    }
+
+    pub(crate) async fn open(&self, choice: PipeChoice) -> Pipe {
+        self.open_as(&self.user, choice).await
+    }
+
+    pub(crate) async fn open_as(&self, user: &str, choice: PipeChoice) -> Pipe {
+        Pipe::open(&self.target_of(user), choice, &self.laptop(), None)
+            .await
+            .expect("the pipe opens")
+    }
+
+    /// Open a pipe and run `true` through it: where either fails, why.
+    pub(crate) async fn failure(&self, choice: PipeChoice) -> RemoteError {
+        self.failure_with(choice, &self.laptop()).await
+    }
+
+    pub(crate) async fn failure_with(&self, choice: PipeChoice, laptop: &Laptop) -> RemoteError {
+        let pipe = match Pipe::open(&self.target(), choice, laptop, None).await {
+            Ok(pipe) => pipe,
+            Err(error) => return error,
+        };
+        capture(&pipe, &words(&["true"]), None, 100)
+            .await
+            .expect_err("the run fails")
+    }
+
+    /// Cut every connection, as a network does.
+    pub(crate) fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            drop(stream.shutdown(Shutdown::Both));
+        }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        self.cut();
+        for mut child in self.children.lock().unwrap().drain(..) {
+            drop(child.kill());
+            drop(child.wait());
+        }
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(8).collect();
+            let text = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+            drop(std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()));
+        }
+    }
+}
+
+/// A request for these words.
+pub(crate) fn words(argv: &[&str]) -> RunRequest {
+    RunRequest {
+        argv: argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        ..RunRequest::default()
+    }
+}
+
+/// A request for `bash -c TEXT`.
+pub(crate) fn bash(text: &str) -> RunRequest {
+    words(&["bash", "-c", text])
+}
+
+/// Run and keep the output: exit code, stdout, stderr.
+pub(crate) async fn run_text(pipe: &Pipe, request: &RunRequest) -> (u8, String, String) {
+    let captured = run_bytes(pipe, request, None).await;
+    (
+        captured.exit.code(),
+        String::from_utf8_lossy(&captured.stdout).into_owned(),
+        String::from_utf8_lossy(&captured.stderr).into_owned(),
+    )
+}
+
+pub(crate) async fn run_bytes(pipe: &Pipe, request: &RunRequest, stdin: Option<Vec<u8>>) -> Captured {
+    let stdin: Option<Input> =
+        stdin.map(|bytes| Box::pin(std::io::Cursor::new(bytes)) as Input);
+    tokio::time::timeout(LIMIT, capture(pipe, request, stdin, 1 << 30))
+        .await
+        .expect("a minute is enough")
+        .expect("the run ends by itself")
+}
+
+/// Processes of this machine whose environment holds `word`.
+pub(crate) fn marked(word: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let holds = environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == word.as_bytes());
+        if holds {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+        }
+    }
+    found
+}
+
+/// Wait for something to become true; polls, for what tells nobody.
+pub(crate) async fn eventually(what: &str, limit: Duration, mut check: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !check() {
+        assert!(start.elapsed() < limit, "not in {limit:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
