@@ -3,7 +3,7 @@
 
 use camino::Utf8PathBuf;
 
-use boxery_pin::PinStore;
+use boxery_pin::{PinStore, VmName};
 
 use crate::config::Config;
 use crate::env::{self, Env};
@@ -47,6 +47,11 @@ impl App {
     /// The pin files.
     pub(crate) fn pins(&self) -> PinStore {
         PinStore::new(self.env.state_path("pins"))
+    }
+
+    /// The folder of the embedded VM `name`.
+    pub(crate) fn embedded_folder(&self, name: &VmName) -> Utf8PathBuf {
+        self.env.state_path("embedded").join(name.as_str())
     }
 
     /// Refuse what only a person may do, when an agent's shell tool started us. The

@@ -1,6 +1,9 @@
 //! How a VM of the configuration is reached from this laptop.
 
+use std::process::Command;
+
 use boxery_pin::VmName;
+use boxery_remote::embedded::EmbeddedVm;
 use boxery_remote::{Laptop, Pipe, PipeChoice, Plan, RemoteError, Target};
 
 use crate::app::App;
@@ -24,6 +27,14 @@ pub(crate) fn laptop(app: &App) -> Laptop {
 /// Open a connection to the VM `name`, asking for a key's passphrase where a person
 /// can be asked.
 pub(crate) async fn open(app: &App, name: &VmName, vm: &Vm) -> Result<Pipe, Failure> {
+    if vm.is_embedded() {
+        let mut starter = Command::new(env::own_binary()?);
+        starter.args(["embedded-server", name.as_str()]);
+        return EmbeddedVm::new(app.embedded_folder(name))
+            .open(vm.pipe, &laptop(app), &mut starter)
+            .await
+            .map_err(|error| failure(name, error));
+    }
     let target: Target = vm.target.parse().map_err(|error| failure(name, error))?;
     let ui = app.ui;
     let ask = move |prompt: &str| ui.secret(prompt);
@@ -58,6 +69,16 @@ pub(crate) fn way(
     name: &VmName,
     vm: &Vm,
 ) -> Result<(PipeChoice, Option<String>), Failure> {
+    if vm.is_embedded() {
+        return Ok((
+            if vm.pipe == PipeChoice::System {
+                vm.pipe
+            } else {
+                PipeChoice::Native
+            },
+            None,
+        ));
+    }
     let target: Target = vm.target.parse().map_err(|error| failure(name, error))?;
     let plan = block_on(Plan::resolve(&target, vm.pipe, &laptop(app)))?
         .map_err(|error| failure(name, error))?;

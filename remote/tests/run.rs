@@ -20,7 +20,12 @@ use support::{Sshd, bash, run_bytes, run_text, words};
 #[case::no_final_newline("printf a; printf b >&2", 0, "a", "b")]
 #[case::stdin_is_empty("cat; read x; echo $?", 0, "1\n", "")]
 #[case::dev_stdin_is_empty("cat /dev/stdin; echo end", 0, "end\n", "")]
-#[case::interrupt_is_not_ignored("trap -p INT; sh -c 'kill -INT $$; echo alive'; echo $?", 0, "130\n", "")]
+#[case::interrupt_is_not_ignored(
+    "trap -p INT; sh -c 'kill -INT $$; echo alive'; echo $?",
+    0,
+    "130\n",
+    ""
+)]
 #[case::background_does_not_hold("(sleep 60 &) ; sleep 60 & echo hi", 0, "hi\n", "")]
 #[case::not_found("no-such-program-here 2>/dev/null", 127, "", "")]
 #[tokio::test]
@@ -78,7 +83,9 @@ async fn folder_and_environment_are_the_callers(
             ("LANG".to_owned(), b"C.UTF-8".to_vec()),
             ("IT".to_owned(), b"it's \"$HOME\"\n`id`\\ \xff".to_vec()),
         ],
-        ..bash(r#"pwd; printf '%s|%s' "$LANG" "$IT"; env | grep -v '^BOXERY_RUN=' | grep -i -e boxery_ -e _bx_"#)
+        ..bash(
+            r#"pwd; printf '%s|%s' "$LANG" "$IT"; env | grep -v '^BOXERY_RUN=' | grep -i -e boxery_ -e _bx_"#,
+        )
     };
     let captured = run_bytes(&pipe, &request, None).await;
     assert_eq!(

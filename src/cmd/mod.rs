@@ -4,6 +4,7 @@
 //! line in [`Verb::run`]; `tests/tidy.rs` fails when one of them is missing.
 
 pub(crate) mod completions;
+pub(crate) mod embedded_server;
 pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod vm;
@@ -16,6 +17,8 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     Completions(completions::Args),
+    #[command(hide = true)]
+    EmbeddedServer(embedded_server::Args),
     Man(man::Args),
     Run(run::Args),
     Vm(vm::Args),
@@ -26,6 +29,7 @@ impl Verb {
     pub(crate) fn run(&self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Completions(args) => completions::run(args, app),
+            Self::EmbeddedServer(args) => embedded_server::run(args, app),
             Self::Man(args) => man::run(args, app),
             Self::Run(args) => run::run(args, app),
             Self::Vm(args) => vm::run(args, app),

@@ -3,7 +3,11 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test support")]
 #![expect(clippy::disallowed_methods, reason = "scratch files")]
-#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    reason = "each test file uses its own part"
+)]
 
 use std::fs;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -37,7 +41,13 @@ pub(crate) struct Sshd {
 }
 
 fn need(program: &str, package: &str) -> Utf8PathBuf {
-    for folder in ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/bin"] {
+    for folder in [
+        "/usr/sbin",
+        "/usr/bin",
+        "/usr/local/sbin",
+        "/usr/local/bin",
+        "/bin",
+    ] {
         let path = Utf8Path::new(folder).join(program);
         if path.exists() {
             return path;
@@ -70,7 +80,10 @@ pub(crate) fn shell_user(shell: &str) -> String {
     let lock = fs::File::create("/run/boxery-tests.lock").unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let known = fs::read_to_string("/etc/passwd").unwrap();
-    if !known.lines().any(|line| line.starts_with(&format!("{name}:"))) {
+    if !known
+        .lines()
+        .any(|line| line.starts_with(&format!("{name}:")))
+    {
         succeed(Command::new("useradd").args([
             "--create-home",
             "--base-dir",
@@ -96,7 +109,17 @@ pub(crate) fn any_user() -> String {
 
 pub(crate) fn keygen(path: &Utf8Path, kind: &str, passphrase: &str) {
     let mut command = Command::new(need("ssh-keygen", "openssh-client"));
-    command.args(["-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", path.as_str()]);
+    command.args([
+        "-q",
+        "-t",
+        kind,
+        "-N",
+        passphrase,
+        "-C",
+        "test",
+        "-f",
+        path.as_str(),
+    ]);
     succeed(&mut command);
 }
 
@@ -157,7 +180,11 @@ impl Sshd {
             stop,
         };
         let host = fs::read_to_string(sshd.path("host.pub")).unwrap();
-        fs::write(sshd.path("known_hosts"), format!("[127.0.0.1]:{port} {host}")).unwrap();
+        fs::write(
+            sshd.path("known_hosts"),
+            format!("[127.0.0.1]:{port} {host}"),
+        )
+        .unwrap();
         sshd.configure("");
         sshd
     }
@@ -251,7 +278,10 @@ impl Drop for Sshd {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(8).collect();
             let text = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
-            drop(std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()));
+            drop(std::io::Write::write_all(
+                &mut std::io::stderr(),
+                text.as_bytes(),
+            ));
         }
     }
 }
@@ -279,9 +309,12 @@ pub(crate) async fn run_text(pipe: &Pipe, request: &RunRequest) -> (u8, String, 
     )
 }
 
-pub(crate) async fn run_bytes(pipe: &Pipe, request: &RunRequest, stdin: Option<Vec<u8>>) -> Captured {
-    let stdin: Option<Input> =
-        stdin.map(|bytes| Box::pin(std::io::Cursor::new(bytes)) as Input);
+pub(crate) async fn run_bytes(
+    pipe: &Pipe,
+    request: &RunRequest,
+    stdin: Option<Vec<u8>>,
+) -> Captured {
+    let stdin: Option<Input> = stdin.map(|bytes| Box::pin(std::io::Cursor::new(bytes)) as Input);
     tokio::time::timeout(LIMIT, capture(pipe, request, stdin, 1 << 30))
         .await
         .expect("a minute is enough")
