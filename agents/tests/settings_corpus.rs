@@ -66,7 +66,7 @@ impl Folder {
         let mut names: Vec<String> = fs::read_dir(self.folder.path())
             .expect("a folder")
             .map(|entry| entry.expect("an entry"))
-            .map(|entry| format!("{:?} {:?}", entry.file_name(), entry.file_type()))
+            .map(|entry| format!("{} {:?}", entry.file_name().display(), entry.file_type()))
             .collect();
         names.sort();
         names

@@ -1,12 +1,15 @@
 //! The answer to one payload while a pin may apply.
 
+use std::sync::OnceLock;
+
 use boxery_agents::{Adapter, Reply, Surroundings};
 use boxery_pin::{Lookup, PinStore, ProcessId, ancestors, any_may_apply, resolve};
 use boxery_router::{
     Decision, EventKind, HookEvent, Refusal, Ruling, Scope, decide, decide_unresolved,
 };
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
+use super::agent_process::{agent_process, arguments_of};
 use super::arguments::{Depth, HookCall};
 use super::effects;
 use super::gather::{Answers, Pinned, read_pinned, with_situation};
@@ -30,6 +33,8 @@ pub(crate) struct Hook<'a> {
     pub(crate) settings: Option<Utf8PathBuf>,
     /// Where the agent was started, by its own variable.
     pub(crate) project: Option<Utf8PathBuf>,
+    /// The agent's command line, once it is asked for.
+    pub(crate) arguments: OnceLock<Vec<String>>,
     /// Seconds since 1970.
     pub(crate) now: u64,
 }
@@ -42,6 +47,12 @@ impl Hook<'_> {
             settings: self.settings.as_deref(),
             project: self.project.as_deref(),
             folder: self.folder.as_deref(),
+            machine: Utf8Path::new("/"),
+            arguments: self.arguments.get_or_init(|| {
+                agent_process(&self.ancestors)
+                    .map(arguments_of)
+                    .unwrap_or_default()
+            }),
         }
     }
 
@@ -92,6 +103,7 @@ fn decision(call: &HookCall, adapter: &'static dyn Adapter, payload: &[u8], app:
         ancestors: ancestors(start),
         settings: env::claude_config_dir(),
         project: env::claude_project_dir(),
+        arguments: OnceLock::new(),
         now: env::now(),
     };
     hook_decision(&hook)

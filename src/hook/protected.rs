@@ -1,6 +1,6 @@
 //! The files that an agent must not write while pinned.
 
-use boxery_agents::ADAPTERS;
+use boxery_agents::settings_paths;
 use boxery_router::ProtectedPaths;
 
 use super::answer::Hook;
@@ -55,11 +55,9 @@ pub(crate) fn protected_paths(hook: &Hook<'_>) -> ProtectedPaths {
     paths.extend(start_up.map(|path| (path, "a start-up file of a shell")));
     paths.extend(env::zdotdir().map(|folder| (folder, "the folder of zsh's start-up files")));
     let mut tails = vec![("fence.json*".to_owned(), "a policy file")];
-    for adapter in ADAPTERS {
-        let settings = adapter.settings_paths(&hook.surroundings());
-        paths.extend(settings.paths);
-        tails.extend(settings.tails);
-    }
+    let settings = settings_paths(&hook.surroundings());
+    paths.extend(settings.paths);
+    tails.extend(settings.tails);
     ProtectedPaths {
         paths,
         tails,

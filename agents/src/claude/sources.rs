@@ -160,7 +160,8 @@ fn files(places: &Surroundings<'_>) -> Vec<(Scope, Utf8PathBuf)> {
     parts.sort_unstable_by(|a, b| b.cmp(a));
     files.extend(parts.into_iter().map(|path| (Scope::Managed, path)));
     files.push((Scope::Managed, managed.join("managed-settings.json")));
-    if let Some(project) = places.project {
+    // Without the agent's own word, the call's folder is the best guess.
+    if let Some(project) = places.project.or(places.folder) {
         let local = ".claude/settings.local.json";
         files.push((Scope::Local, project.join(local)));
         // Claude Code 2.1 writes the local file at the top of the repository.
