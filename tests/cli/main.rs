@@ -1,4 +1,5 @@
 //! The binary as a user and as an agent would use it.
 
 mod completions;
+mod hook;
 mod support;
