@@ -130,6 +130,8 @@ fn home(home: &Utf8Path, mode: Option<Mode>) -> Utf8PathBuf {
     PinStore::new(state.join("pins")).write(&pin).unwrap();
     let own = std::env::current_exe().unwrap().canonicalize().unwrap();
     let surroundings = Surroundings {
+        machine: Utf8Path::new("/"),
+        arguments: &[],
         home,
         settings: None,
         project: None,

@@ -1,5 +1,6 @@
 //! What a decision depends on, read from disk.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::io;
 
@@ -61,7 +62,7 @@ fn path_map(hook: &Hook<'_>, resolved: &Resolved, vm: &Vm) -> Result<PathMap, St
 /// What [`boxery_router::decide`] looks up only when it matters.
 pub(crate) struct Answers<'a> {
     hook: &'a Hook<'a>,
-    protected: ProtectedPaths,
+    protected: OnceCell<ProtectedPaths>,
     project: Option<&'a Utf8Path>,
 }
 
@@ -69,7 +70,7 @@ impl<'a> Answers<'a> {
     pub(crate) fn new(hook: &'a Hook<'a>, project: Option<&'a Utf8Path>) -> Self {
         Self {
             hook,
-            protected: protected_paths(hook),
+            protected: OnceCell::new(),
             project,
         }
     }
@@ -109,6 +110,7 @@ impl Questions for Answers<'_> {
 
     fn protected(&self, path: &str) -> Option<String> {
         self.protected
+            .get_or_init(|| protected_paths(self.hook))
             .check(path, self.hook.folder.as_deref())
             .map(str::to_owned)
     }

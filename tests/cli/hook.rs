@@ -66,6 +66,8 @@ impl Scene {
         scene.pin(session_key(), Mode::Redirect);
         let home = scene.home();
         let surroundings = Surroundings {
+            machine: Utf8Path::new("/"),
+            arguments: &[],
             home: &home,
             settings: None,
             project: None,
