@@ -12,6 +12,7 @@ mod env;
 mod error;
 mod exit;
 mod hook;
+mod inside;
 mod place;
 mod policy_file;
 mod reach;

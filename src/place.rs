@@ -7,7 +7,8 @@ use std::io::{self, Write as _};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use boxery_pin::{
-    AgentId, Lookup, PathMap, PinKey, PinOrigin, Resolved, SessionId, find_project, resolve,
+    AgentId, Lookup, PathMap, PinError, PinKey, PinOrigin, PinStore, Resolved, SessionId,
+    find_project, resolve,
 };
 
 use crate::app::App;
@@ -55,27 +56,8 @@ pub(crate) struct Here {
 impl Here {
     /// Look at the environment, the processes above and the pins.
     pub(crate) fn look(app: &App) -> Result<Self, Failure> {
-        let folder = env::current_folder()?;
-        let folder = folder.canonicalize_utf8()?;
-        let environment = env::boxery_vm();
-        let session = env::claude_session_id().map(SessionId);
-        let agent = AgentId("claude-code".to_owned());
-        let lookup = Lookup {
-            environment: environment.as_deref(),
-            agent: Some(&agent),
-            session: session.as_ref(),
-            ancestors: &boxery_pin::ancestors(std::process::id()),
-            folder: Some(&folder),
-            now: env::now(),
-        };
-        let pin = resolve(&app.pins(), &lookup).map_err(|error| {
-            let hint = error.hint();
-            let failure = Failure::from(error);
-            match hint {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        })?;
+        let (folder, pin) = look_up(app, resolve)?;
+        let pin = pin.map_err(pin_failure)?;
         Ok(Self { folder, pin })
     }
 
@@ -91,6 +73,44 @@ impl Here {
                 folder: self.folder.clone(),
                 source,
             })
+    }
+}
+
+/// What the search for a pin looks at here, one line per step.
+pub(crate) fn explain(app: &App) -> Result<Vec<String>, Failure> {
+    Ok(look_up(app, boxery_pin::explain)?.1)
+}
+
+/// Search for the pin that applies to a verb started here; the current folder, links
+/// resolved, and what was found.
+fn look_up<T>(
+    app: &App,
+    search: impl FnOnce(&PinStore, &Lookup<'_>) -> T,
+) -> Result<(Utf8PathBuf, T), Failure> {
+    let folder = env::current_folder()?;
+    let folder = folder.canonicalize_utf8()?;
+    let environment = env::boxery_vm();
+    let session = env::claude_session_id().map(SessionId);
+    let agent = AgentId("claude-code".to_owned());
+    let lookup = Lookup {
+        environment: environment.as_deref(),
+        agent: Some(&agent),
+        session: session.as_ref(),
+        ancestors: &boxery_pin::ancestors(std::process::id()),
+        folder: Some(&folder),
+        now: env::now(),
+    };
+    let found = search(&app.pins(), &lookup);
+    Ok((folder, found))
+}
+
+/// An error of pins, with what to do about it.
+pub(crate) fn pin_failure(error: PinError) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

@@ -136,6 +136,12 @@ impl Ui {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// Whether a person can be there: standard input is a terminal, or this process has
+    /// a controlling one, as a script has that a person started.
+    pub(crate) fn has_terminal(self) -> bool {
+        io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok()
+    }
+
     /// Ask a yes-or-no question; `None` when nobody can be asked.
     pub(crate) fn confirm(self, question: &str) -> Option<bool> {
         if !self.can_ask() {

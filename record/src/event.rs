@@ -138,6 +138,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// When, as it stands on disk: `2026-05-04T12:00:00Z`.
+    pub fn time_text(&self) -> String {
+        timestamp_of(self.time).to_string()
+    }
+
     /// An event with nothing but what it must have, `client_attested`.
     pub fn new(time: u64, kind: Kind) -> Self {
         Self {

@@ -5,8 +5,11 @@
 
 pub(crate) mod completions;
 pub(crate) mod embedded_server;
+pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod pin;
 pub(crate) mod run;
+pub(crate) mod unpin;
 pub(crate) mod vm;
 
 use crate::app::App;
@@ -19,8 +22,11 @@ pub(crate) enum Verb {
     Completions(completions::Args),
     #[command(hide = true)]
     EmbeddedServer(embedded_server::Args),
+    Log(log::Args),
     Man(man::Args),
+    Pin(pin::Args),
     Run(run::Args),
+    Unpin(unpin::Args),
     Vm(vm::Args),
 }
 
@@ -30,8 +36,11 @@ impl Verb {
         match self {
             Self::Completions(args) => completions::run(args, app),
             Self::EmbeddedServer(args) => embedded_server::run(args, app),
+            Self::Log(args) => log::run(args, app),
             Self::Man(args) => man::run(args, app),
+            Self::Pin(args) => pin::run(args, app),
             Self::Run(args) => run::run(args, app),
+            Self::Unpin(args) => unpin::run(args, app),
             Self::Vm(args) => vm::run(args, app),
         }
     }

@@ -20,4 +20,5 @@ mod stdin;
 mod tripwire;
 mod watchdog;
 
+pub(crate) use agent_process::agent_process;
 pub(crate) use endpoint::main_if_called;
