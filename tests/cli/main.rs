@@ -2,4 +2,5 @@
 
 mod completions;
 mod hook;
+mod pin;
 mod support;

@@ -7,6 +7,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -38,6 +39,14 @@ impl Sandbox {
     /// The project folder.
     pub(crate) fn project(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join("project")
+    }
+
+    /// Write the user's configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.home().join(".config/boxery");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut file = std::fs::File::create(folder.join("config.toml")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
     }
 
     /// `program` in the project, with an environment made from nothing.

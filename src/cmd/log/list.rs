@@ -13,6 +13,7 @@ use crate::ui::Tone;
 
 /// What to show.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Only of this session
     #[arg(long, value_name = "ID")]
