@@ -43,7 +43,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if !error.use_stderr() {
-                let _ = error.print();
+                error.print().ok();
                 return Exit::Done.into();
             }
             return report(ui, &usage(&error));

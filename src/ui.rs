@@ -56,14 +56,14 @@ impl Ui {
 
     /// One line of data on standard output. A closed pipe is not an error.
     pub(crate) fn line(self, text: impl fmt::Display) {
-        let _ = writeln!(io::stdout(), "{text}");
+        writeln!(io::stdout(), "{text}").ok();
     }
 
     /// Data on standard output, as it is.
     pub(crate) fn raw(self, text: &str) {
         let mut out = io::stdout();
-        let _ = out.write_all(text.as_bytes());
-        let _ = out.flush();
+        out.write_all(text.as_bytes()).ok();
+        out.flush().ok();
     }
 
     /// One line of talk on standard error.
@@ -148,7 +148,7 @@ impl Ui {
             return None;
         }
         eprint!("{question} [y/N] ");
-        let _ = io::stderr().flush();
+        io::stderr().flush().ok();
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).ok()?;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -3,4 +3,6 @@
 mod completions;
 mod hook;
 mod pin;
+mod roundtrip;
+mod scene;
 mod support;

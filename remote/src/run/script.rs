@@ -21,8 +21,8 @@ const SCRIPT: &str = include_str!("script.sh");
 /// Longest argument that Linux passes to a program, with its NUL.
 const ARGUMENT_LIMIT: usize = 128 * 1024;
 
-/// Longest command that is sent.
-const COMMAND_LIMIT: usize = 1024 * 1024;
+/// Longest command that is sent: a text of 1 MiB and the words around it.
+const COMMAND_LIMIT: usize = 1024 * 1024 + 4096;
 
 /// A run as it is sent.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn check(request: &RunRequest) -> Result<(), RemoteError> {
     let length: usize = request.argv.iter().map(Vec::len).sum();
     if length > COMMAND_LIMIT {
         return bad(format!(
-            "the command has {length} bytes, and {COMMAND_LIMIT} is the most"
+            "the command has {length} bytes, and 1 MiB is the most"
         ));
     }
     let nul = |bytes: &[u8]| bytes.contains(&0);
