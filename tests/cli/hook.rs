@@ -6,15 +6,14 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use boxery_agents::{ADAPTERS, Surroundings};
-use boxery_pin::{AgentId, Mode, PinFile, PinKey, PinStore, SessionId};
-use boxery_router::{Alarms, ExecutableId, Proof, Proofs, Ticket, Tickets};
-use camino::{Utf8Path, Utf8PathBuf};
+use boxery_pin::{Mode, SessionId};
+use boxery_router::{Alarms, Ticket, Tickets};
+use camino::Utf8Path;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::scene::{SESSION, Scene, agent, answer, feed, now, session_key, utf8, write};
-use crate::support::{BOXERY, Sandbox};
+use crate::scene::{SESSION, Scene, agent, answer, feed, now, write};
+use crate::support::BOXERY;
 
 fn reason(answer: &Value) -> &str {
     assert_eq!(answer["permissionDecision"], "deny", "{answer}");
