@@ -12,7 +12,7 @@ use camino::Utf8Path;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::scene::{SESSION, Scene, agent, answer, feed, now, write};
+use crate::scene::{SESSION, Scene, answer, feed, now, write};
 use crate::support::BOXERY;
 
 fn reason(answer: &Value) -> &str {
