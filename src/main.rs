@@ -15,6 +15,7 @@ mod hook;
 mod place;
 mod policy_file;
 mod reach;
+mod trust;
 mod ui;
 
 use std::process::ExitCode;
