@@ -16,6 +16,7 @@ mod inside;
 mod place;
 mod policy_file;
 mod reach;
+mod trust;
 mod ui;
 
 use std::process::ExitCode;

@@ -20,6 +20,7 @@ pub(crate) fn laptop(app: &App) -> Laptop {
         ssh_config: None,
         ssh_program: "ssh".into(),
         known_hosts: app.known_hosts_path(),
+        keep_keys: false,
         kerberos: env::kerberos(),
     }
 }

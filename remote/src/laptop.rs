@@ -20,6 +20,9 @@ pub struct Laptop {
     pub ssh_program: Utf8PathBuf,
     /// boxery's own known hosts, read beside the user's.
     pub known_hosts: Utf8PathBuf,
+    /// Whether a key whose passphrase a person has typed goes to the agent, so
+    /// that it isn't asked for again.
+    pub keep_keys: bool,
     /// Whether Kerberos is set up (`KRB5CCNAME` or `/etc/krb5.conf`): only then
     /// can GSSAPI, which the native pipe doesn't have, make a difference.
     pub kerberos: bool,

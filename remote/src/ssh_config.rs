@@ -423,6 +423,7 @@ mod tests {
             ssh_config: None,
             ssh_program: "ssh".into(),
             known_hosts: "/home/me/.config/boxery/known_hosts".into(),
+            keep_keys: false,
             kerberos: false,
         }
     }

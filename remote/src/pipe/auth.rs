@@ -27,6 +27,7 @@ struct Session<'a> {
     offered: Vec<String>,
     partial: bool,
     rsa: Option<HashAlg>,
+    keep_keys: bool,
 }
 
 /// Offer every key that the user has for this host.
@@ -34,6 +35,7 @@ pub(super) async fn authenticate(
     handle: &mut Handle<Trust>,
     options: &HostOptions,
     ask: Ask<'_>,
+    keep_keys: bool,
 ) -> Result<(), RemoteError> {
     // Servers that say nothing of RSA hashes are old, and still know SHA-2.
     let rsa = handle.best_supported_rsa_hash().await.ok().flatten();
@@ -43,6 +45,7 @@ pub(super) async fn authenticate(
         offered: Vec::new(),
         partial: false,
         rsa: rsa.unwrap_or(Some(HashAlg::Sha256)),
+        keep_keys,
     };
     // `none`: some servers let a user in without any proof.
     let none = session.handle.authenticate_none(&options.user).await;
@@ -150,8 +153,8 @@ impl Session<'_> {
         if load_public_key(format!("{path}.pub")).is_ok_and(|key| known(&key)) {
             return Ok(false);
         }
-        let key = match read_key(path, ask) {
-            Ok(Some(key)) => key,
+        let (key, typed) = match read_key(path, ask) {
+            Ok(Some(found)) => found,
             Ok(None) => {
                 encrypted.get_or_insert_with(|| path.to_owned());
                 return Ok(false);
@@ -166,17 +169,32 @@ impl Session<'_> {
         }
         self.offered.push(path.to_string());
         let hash = self.hash(&key.algorithm());
+        let key = Arc::new(key);
         let result = self
             .handle
             .authenticate_publickey(
                 &self.options.user,
-                PrivateKeyWithHashAlg::new(Arc::new(key), hash),
+                PrivateKeyWithHashAlg::new(Arc::clone(&key), hash),
             )
             .await
             .map_err(|error| ssh_error(self.options, &error))?;
         match self.offer(&result)? {
-            Offer::Accepted => Ok(true),
+            Offer::Accepted => {
+                if typed && self.keep_keys {
+                    self.keep(&key).await;
+                }
+                Ok(true)
+            }
             Offer::Refused | Offer::Partial => Ok(false),
+        }
+    }
+
+    /// Leave a key with the agent. Without one the next run asks again.
+    async fn keep(&self, key: &PrivateKey) {
+        if let Some(socket) = &self.options.agent
+            && let Ok(mut agent) = AgentClient::connect_uds(socket).await
+        {
+            drop(agent.add_identity(key, &[]).await);
         }
     }
 
@@ -209,10 +227,11 @@ impl Session<'_> {
     }
 }
 
-/// The key in a file; `None` when it is encrypted and nobody says the passphrase.
-fn read_key(path: &Utf8Path, ask: Ask<'_>) -> Result<Option<PrivateKey>, String> {
+/// The key in a file, and whether somebody typed its passphrase; `None` when
+/// it is encrypted and nobody did.
+fn read_key(path: &Utf8Path, ask: Ask<'_>) -> Result<Option<(PrivateKey, bool)>, String> {
     let error = match russh::keys::load_secret_key(path, None) {
-        Ok(key) => return Ok(Some(key)),
+        Ok(key) => return Ok(Some((key, false))),
         Err(error) => error,
     };
     if !is_encrypted(path, &error) {
@@ -228,7 +247,7 @@ fn read_key(path: &Utf8Path, ask: Ask<'_>) -> Result<Option<PrivateKey>, String>
             return Ok(None);
         }
         if let Ok(key) = russh::keys::load_secret_key(path, Some(&passphrase)) {
-            return Ok(Some(key));
+            return Ok(Some((key, true)));
         }
         prompt = format!("That wasn't it. Passphrase of {path}: ");
     }

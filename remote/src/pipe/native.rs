@@ -43,16 +43,23 @@ impl std::fmt::Debug for NativePipe {
 
 impl NativePipe {
     /// Connect, check the host key and authenticate.
-    pub async fn open(options: HostOptions, ask: Ask<'_>) -> Result<Self, RemoteError> {
+    pub async fn open(
+        options: HostOptions,
+        ask: Ask<'_>,
+        keep_keys: bool,
+    ) -> Result<Self, RemoteError> {
         let (mut handle, host_key) = Self::connect(&options).await?;
         let limit = options.connect_timeout.max(Duration::from_secs(30));
         // A person who types a passphrase has all the time there is.
         let authenticated = if ask.is_some() {
-            auth::authenticate(&mut handle, &options, ask).await
+            auth::authenticate(&mut handle, &options, ask, keep_keys).await
         } else {
-            timeout(limit, auth::authenticate(&mut handle, &options, ask))
-                .await
-                .unwrap_or_else(|_| Err(timed_out(&options, limit, "authentication")))
+            timeout(
+                limit,
+                auth::authenticate(&mut handle, &options, ask, keep_keys),
+            )
+            .await
+            .unwrap_or_else(|_| Err(timed_out(&options, limit, "authentication")))
         };
         authenticated?;
         Ok(Self {

@@ -25,7 +25,9 @@ impl Pipe {
         ask: Ask<'_>,
     ) -> Result<Self, RemoteError> {
         match plan {
-            Plan::Native(options) => Ok(Self::Native(NativePipe::open(options, ask).await?)),
+            Plan::Native(options) => Ok(Self::Native(
+                NativePipe::open(options, ask, laptop.keep_keys).await?,
+            )),
             Plan::System { options, .. } => Ok(Self::System(SystemPipe::new(
                 target.clone(),
                 options,

@@ -25,6 +25,8 @@ pub struct SystemPipe {
     config: Option<Utf8PathBuf>,
     /// Whether ssh may ask a person.
     interactive: bool,
+    /// Whether ssh leaves a key with the agent once somebody has typed its passphrase.
+    keep_keys: bool,
     /// Its logs; private and removed with the pipe.
     folder: TempDir,
     logs: std::sync::atomic::AtomicUsize,
@@ -48,6 +50,7 @@ impl SystemPipe {
             options,
             config: laptop.ssh_config.clone(),
             interactive,
+            keep_keys: laptop.keep_keys,
             folder,
             logs: std::sync::atomic::AtomicUsize::new(0),
         })
@@ -85,7 +88,11 @@ impl SystemPipe {
         ] {
             command.args(["-o", &option]);
         }
+        if self.keep_keys {
+            command.args(["-o", "AddKeysToAgent=yes"]);
+        }
         command
+            .kill_on_drop(true)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -216,6 +216,7 @@ impl Sshd {
             ssh_config: Some(self.path("ssh_config")),
             ssh_program: "ssh".into(),
             known_hosts: self.path("boxery/known_hosts"),
+            keep_keys: false,
             kerberos: false,
         }
     }

@@ -3,6 +3,9 @@
 //! A new verb of this group is a file here, a line in the `mod` list, a line in
 //! [`Verb`] and a line in [`run`].
 
+pub(crate) mod add;
+pub(crate) mod connect;
+pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod remove;
 pub(crate) mod show;
@@ -21,6 +24,9 @@ pub(crate) struct Args {
 /// What to do with VMs.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
+    Add(add::Args),
+    Connect(connect::Args),
+    Doctor(doctor::Args),
     List(list::Args),
     Remove(remove::Args),
     Show(show::Args),
@@ -28,6 +34,9 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     match &args.verb {
+        Verb::Add(args) => add::run(args, app),
+        Verb::Connect(args) => connect::run(args, app),
+        Verb::Doctor(args) => doctor::run(args, app),
         Verb::List(args) => list::run(args, app),
         Verb::Remove(args) => remove::run(args, app),
         Verb::Show(args) => show::run(args, app),

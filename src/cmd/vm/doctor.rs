@@ -1,0 +1,107 @@
+//! `boxery vm doctor`.
+
+use serde_json::{Value, json};
+
+use boxery_pin::VmName;
+use boxery_remote::Target;
+use boxery_remote::doctor::{Check, Outcome, Step, check_inside, check_way};
+
+use crate::app::App;
+use crate::config::Vm;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::Tone;
+use crate::{env, reach};
+
+/// Check each step of the way to a VM
+///
+/// Configuration, name, TCP, host key, login, shell, folder and clock, one after the
+/// other; the first that fails is named, with what to do about it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VM
+    name: VmName,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    let config = app.config()?;
+    let vm = config.vm(&args.name)?;
+    let checks = reach::block_on(check(app, &args.name, vm))??;
+    let well = !checks.iter().any(Check::failed);
+    if args.json {
+        let steps: Vec<Value> = checks.iter().map(|check| as_json(check, args)).collect();
+        app.ui
+            .line(json!({ "name": args.name, "well": well, "steps": steps }));
+    } else {
+        for check in &checks {
+            show(app, check, args);
+        }
+    }
+    Ok(if well { Exit::Done } else { Exit::No })
+}
+
+async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure> {
+    let (mut checks, pipe) = if vm.is_embedded() {
+        match reach::open(app, name, vm).await {
+            Ok(pipe) => {
+                let outcome = Outcome::Well("this machine".to_owned());
+                let step = Step::Configuration;
+                (vec![Check { step, outcome }], Some(pipe))
+            }
+            Err(failure) => return Err(failure.exit(Exit::No)),
+        }
+    } else {
+        let target: Target = vm
+            .target
+            .parse()
+            .map_err(|error| reach::failure(name, error))?;
+        let ui = app.ui;
+        let ask = move |prompt: &str| ui.secret(prompt);
+        let ask: boxery_remote::Ask<'_> = if ui.can_ask() { Some(&ask) } else { None };
+        check_way(&target, vm.pipe, &reach::laptop(app), ask).await
+    };
+    if let Some(pipe) = pipe {
+        let (inside, probe) = check_inside(&pipe, vm.dir.as_str(), env::now()).await;
+        checks.extend(inside);
+        if let (Some(probe), Some(known)) = (probe, &vm.machine_id)
+            && probe.machine_id != *known
+        {
+            let outcome = Outcome::Doubtful(
+                "it isn't the machine that was added under this name; was it rebuilt?".to_owned(),
+            );
+            let step = Step::Configuration;
+            checks.push(Check { step, outcome });
+        }
+    }
+    Ok(checks)
+}
+
+fn show(app: &App, check: &Check, args: &Args) {
+    let (tone, mark, text) = match &check.outcome {
+        Outcome::Well(found) => (Tone::Good, "ok  ", found.clone()),
+        Outcome::Doubtful(found) => (Tone::Care, "note", found.clone()),
+        Outcome::Failed(error) => (Tone::Bad, "FAIL", error.to_string()),
+        Outcome::Skipped(why) => (Tone::Faint, "-   ", (*why).to_owned()),
+    };
+    let mark = app.ui.paint(tone, mark);
+    let step = check.step.name();
+    app.ui.line(format_args!("{mark}  {step:<14} {text}"));
+    if let Outcome::Failed(error) = &check.outcome
+        && let Some(hint) = error.hint(args.name.as_str())
+    {
+        app.ui.line(format_args!("      {:<14} hint: {hint}", ""));
+    }
+}
+
+fn as_json(check: &Check, args: &Args) -> Value {
+    let (outcome, text, hint) = match &check.outcome {
+        Outcome::Well(found) => ("well", found.clone(), None),
+        Outcome::Doubtful(found) => ("doubtful", found.clone(), None),
+        Outcome::Failed(error) => ("failed", error.to_string(), error.hint(args.name.as_str())),
+        Outcome::Skipped(why) => ("skipped", (*why).to_owned(), None),
+    };
+    json!({ "step": check.step, "outcome": outcome, "text": text, "hint": hint })
+}
