@@ -239,7 +239,7 @@ fn rules_of_every_scope_count() {
             ("home/project/.git/HEAD", ""),
             (file, &deny),
             (
-                if file == USER { PROJECT } else { USER },
+                if file == USER { LOCAL } else { USER },
                 &permissions("allow", "Bash"),
             ),
         ]);
@@ -248,6 +248,23 @@ fn rules_of_every_scope_count() {
         assert_eq!(verdict, UserVerdict::Deny { rule });
         assert_eq!(word(&world.judge("Bash", "ls")), "allow");
     }
+}
+
+#[rstest]
+#[case::never_asked(None, "none")]
+#[case::refused(Some("false"), "none")]
+#[case::trusted(Some("true"), "allow")]
+#[case::broken(Some("\"true\""), "none")]
+fn a_project_allows_only_once_its_user_trusts_it(#[case] trust: Option<&str>, #[case] want: &str) {
+    let world = World::new(&[(PROJECT, &permissions("allow", "Bash(ls:*)"))]);
+    let project = world.root().join("home/project/sub");
+    if let Some(trust) = trust {
+        let state = format!(
+            r#"{{"projects":{{"/":{{"hasTrustDialogAccepted":true}},"{project}":{{"hasTrustDialogAccepted":{trust}}}}}}}"#
+        );
+        put(&world.folder.path().join("home/.claude.json"), &state);
+    }
+    assert_eq!(word(&world.judge("Bash", "ls x")), want);
 }
 
 #[rstest]

@@ -173,6 +173,11 @@ fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
             .hint(format!("`boxery run {name} -- COMMAND [ARG…]`")));
     }
     let ticket = take_ticket(app, &name, args.cwd.as_ref(), &argv)?;
+    let argv = if ticket.is_some() || args.spool.is_some() {
+        text_as_text(argv)
+    } else {
+        argv
+    };
     let pinned_here = here.pin.as_ref().is_some_and(|pin| pin.vm == name);
     if (ticket.is_some() || here.pin.is_some())
         && let Some(refusal) = policy_file::refusal(app, config, &here.folder, None)
@@ -237,6 +242,17 @@ fn take_ticket(
     Tickets::new(app.env.state_path("tickets"))
         .take(vm, cwd, text, env::now())
         .or_hint("mend or remove that file; the command was not run")
+}
+
+/// `bash -c TEXT` for a text that an agent evaluates: bash 5 reads one that begins
+/// with `-` or `+` as options, unless `--` stands before it.
+fn text_as_text(mut argv: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    if let [_, _, text] = argv.as_slice()
+        && matches!(text.first(), Some(b'-' | b'+'))
+    {
+        argv.insert(2, b"--".to_vec());
+    }
+    argv
 }
 
 /// What travels, then what boxery sets unless given, then what the user gave.

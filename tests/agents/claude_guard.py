@@ -39,6 +39,8 @@ def reason_of(session, command, **fields):
 def pinned(world, name, turns, mode="guard", pipe="native", **more):
     session = world.session(name, turns, **more)
     session.boxery("pin", "dev-" + pipe, "--" + mode, "--drift", "off")
+    if mode == "redirect":
+        session.boxery("vm", "seed", "dev-" + pipe)
     return session
 
 
@@ -106,6 +108,7 @@ def _(world):
 def _(world):
     session = world.session("guard-way-out", [])
     session.boxery("pin", "dev-native", "--guard", "--drift", "off")
+    session.boxery("vm", "seed", "dev-native")
     command = "hostname > where; cat where"
     reason = reason_of(session, command)
     start = reason.index(session.binary + " run dev-native")

@@ -2,7 +2,8 @@
 
 Each row is a rule set; each of its commands is run by the real Claude in default mode,
 headless (so "ask" is a denial), once without boxery and once pinned in redirect mode.
-The command must be allowed in both or denied in both.
+The command must be allowed in both or denied in both; the few that redirect judges more
+strictly stand in STRICTER, each with the reason.
 """
 import json
 import os
@@ -37,6 +38,13 @@ ROWS = [
     ("rules of other tools", {"allow": ["Read", "Edit(**)"], "deny": ["WebFetch"]}, ["touch {m}"]),
     ("rules about boxery's own text", {"allow": ["Bash(touch:*)"], "deny": ["Bash(ssh:*)"]}, ["touch {m}"]),
 ]
+# commands that run without boxery and are denied with it
+STRICTER = {
+    # an allow match needs a rule for every part; Claude Code knows harmless programs of its own
+    "touch {m} | cat", "touch {m}; ls",
+    # a deny match looks into every place that runs a command
+    "sh -c 'touch {m}'",
+}
 SCOPES = ["user", "project", "local"]
 
 
@@ -52,15 +60,26 @@ def place(session, scope, rules):
     session.write(path, merged)
 
 
-def compare(world, slug, scope, rules, commands):
+def trust(session):
+    """Answer yes to Claude Code's question about the project."""
+    session.write(os.path.join(session.home, ".claude.json"),
+                  {"hasCompletedOnboarding": True, "projects": {session.project: {"hasTrustDialogAccepted": True}}})
+
+
+def compare(world, slug, scope, rules, commands, trusted=False):
     rules = {kind: [r.replace("{m0}", "m0") for r in rows] for kind, rows in rules.items()}
+    stricter = [c in STRICTER for c in commands]
     commands = [c.replace("{m}", "m%d" % n) for n, c in enumerate(commands)]
     turns = [bash(c) for c in commands] + [{"say": "done"}]
     plain = world.plain(slug + "-plain", turns, permission="default")
     place(plain, scope, rules)
+    if trusted:
+        trust(plain)
     plain.go()
     ours = pinned(world, slug + "-boxery", turns, "redirect", permission="default")
     place(ours, scope, rules)
+    if trusted:
+        trust(ours)
     ours.go()
     copy = world.copy_of(ours)
     wrong = []
@@ -68,7 +87,7 @@ def compare(world, slug, scope, rules, commands):
         without = os.path.exists(os.path.join(plain.project, "m%d" % n))
         within = copy is not None and os.path.exists(os.path.join(copy, "m%d" % n))
         assert not os.path.exists(os.path.join(ours.project, "m%d" % n)), "ran here: " + command
-        if without != within:
+        if without != within and not (stricter[n] and without):
             wrong.append("%r: %s without boxery, %s with; told %r and %r" % (
                 command, *("allowed" if x else "denied" for x in (without, within)), plain.results()[n][1][:200],
                 ours.results()[n][1][:300]))
@@ -80,7 +99,8 @@ def _(world, _name, number, rules, commands):
     compare(world, "permission-%d" % number, "user", rules, commands)
 
 
-@cases("permissions: rules in the {0} file count", [(s,) for s in SCOPES])
-def _(world, scope):
-    compare(world, "permission-scope-" + scope, scope, {"allow": ["Bash(touch:*)"], "deny": ["Bash(touch m1)"]},
-            ["touch {m}", "touch {m}", "echo > {m}"])
+@cases("permissions: rules in the {0} file count, in a project that is {1}", [
+    (scope, trust) for scope in SCOPES for trust in ("trusted", "not trusted")])
+def _(world, scope, trust):
+    compare(world, "permission-%s-%s" % (scope, trust.replace(" ", "-")), scope,
+            {"allow": ["Bash(touch:*)"], "deny": ["Bash(touch m1)"]}, ["touch {m}", "touch {m}", "echo > {m}"], trust == "trusted")

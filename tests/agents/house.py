@@ -119,8 +119,8 @@ class World:
         if copy is None:
             return []
         inside = self.dir + "/" + os.path.basename(copy)
-        return [c["argv"][1] for c in self.vm.commands()
-                if c["argv"][:1] == ["-c"] and len(c["argv"]) == 2 and (c["cwd"] + "/").startswith(inside + "/")]
+        return [c["argv"][-1] for c in self.vm.commands()
+                if c["argv"][:-1] in (["-c"], ["-c", "--"]) and (c["cwd"] + "/").startswith(inside + "/")]
 
     def there(self, session, name):
         """The content of a file in the session's copy on the VM, or None."""

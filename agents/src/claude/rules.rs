@@ -72,7 +72,10 @@ impl ClaudeRules {
                     .push(format!("{place} (`permissions` isn't an object)"));
                 continue;
             }
-            let counts = source.is_read && (!managed_only || source.scope == Scope::Managed);
+            // Claude Code 2.1 ignores what a project allows until its user trusts it.
+            let counts = source.is_read
+                && (!managed_only || source.scope == Scope::Managed)
+                && (source.scope != Scope::Project || sources.project_is_trusted);
             for (key, list) in [("deny", &mut rules.deny), ("ask", &mut rules.ask)] {
                 list.extend(read_list(permissions.get(key), place));
             }

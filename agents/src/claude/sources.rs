@@ -48,6 +48,8 @@ pub(crate) struct Source {
 pub(crate) struct Sources {
     pub(crate) sources: Vec<Source>,
     pub(crate) arguments: Arguments,
+    /// Whether the user accepted Claude Code's question about this project.
+    pub(crate) project_is_trusted: bool,
 }
 
 /// The user's folder of Claude Code.
@@ -128,7 +130,11 @@ impl Sources {
                 }
             }
         }
-        Self { sources, arguments }
+        Self {
+            sources,
+            arguments,
+            project_is_trusted: project_is_trusted(places),
+        }
     }
 
     /// The single value under `path`, from the first scope that has it.
@@ -172,6 +178,21 @@ fn files(places: &Surroundings<'_>) -> Vec<(Scope, Utf8PathBuf)> {
     }
     files.push((Scope::User, config_folder(places).join("settings.json")));
     files
+}
+
+/// Claude Code keeps the answer in its own state file, under the project's folder.
+fn project_is_trusted(places: &Surroundings<'_>) -> bool {
+    let state = places.settings.unwrap_or(places.home).join(".claude.json");
+    let Some(Ok(state)) = read_json(&state) else {
+        return false;
+    };
+    places.project.is_some_and(|project| {
+        find(
+            &state,
+            &["projects", project.as_str(), "hasTrustDialogAccepted"],
+        )
+        .is_some_and(Node::is_true)
+    })
 }
 
 fn read_file(scope: Scope, path: &Utf8Path) -> Option<Source> {

@@ -3,18 +3,22 @@
 
 use brush_parser::ast::{
     AndOr, Command, CommandPrefixOrSuffixItem, IoFileRedirectKind, IoFileRedirectTarget,
-    IoRedirect, Pipeline, SimpleCommand, Word,
+    IoRedirect, Pipeline, SeparatorOperator, SimpleCommand, Word,
 };
 
 use super::parse::{Unclear, parse};
 
 /// The simple commands of a text that is nothing but a list of them: no
 /// expansion, substitution, assignment, compound command or file redirection
-/// but to `/dev/null`. Each as its words, as written.
+/// but to `/dev/null`, and nothing in the background. Each as its words, as written.
 pub(crate) fn parse_plain(text: &str) -> Result<Vec<Vec<String>>, Unclear> {
     let program = parse(text)?;
     let mut commands = Vec::new();
     for item in program.complete_commands.iter().flat_map(|list| &list.0) {
+        // Claude Code 2.1 asks before anything goes on behind its back.
+        if matches!(item.1, SeparatorOperator::Async) {
+            return Err(Unclear);
+        }
         plain_pipeline(&item.0.first, &mut commands)?;
         for more in &item.0.additional {
             let (AndOr::And(pipeline) | AndOr::Or(pipeline)) = more;
@@ -129,6 +133,8 @@ mod tests {
     #[case::glob_name("/bin/ech* a")]
     #[case::open_quote("echo 'a")]
     #[case::nothing("")]
+    #[case::background("a &")]
+    #[case::background_in_the_middle("a & b")]
     #[case::only_a_comment("# a")]
     #[case::assignment_alone("A=1")]
     fn what_is_not_plain_is_never_allowed(#[case] text: &str) {

@@ -153,8 +153,10 @@ fn long_text(argv: &[Vec<u8>]) -> Option<Split<'_>> {
     if !short(options) || !options.contains(&b'c') {
         return None;
     }
-    let text = rest.get(at + 1)?;
-    (text.len() >= ARGUMENT_LIMIT).then(|| (&argv[..at + 2], &text[..], &rest[at + 2..]))
+    let marked = usize::from(rest.get(at + 1).is_some_and(|word| word == b"--"));
+    let at = at + 1 + marked;
+    let text = rest.get(at)?;
+    (text.len() >= ARGUMENT_LIMIT).then(|| (&argv[..=at], &text[..], &rest[at + 1..]))
 }
 
 /// `bash -c` that reads its text from stdin and evaluates it: the same bytes,
