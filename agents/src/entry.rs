@@ -9,7 +9,7 @@ use camino::Utf8Path;
 
 /// Stands in every entry and in nothing else: the words before it say what it is
 /// for, this says whose it is.
-const MARKER: &str = ": boxery-hook-entry;";
+const MARKER: &str = "s=$?; : boxery-hook-entry;";
 
 /// What an entry says besides the agent's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,17 +48,20 @@ pub fn hook_command(
          Tell the user to repair or reinstall boxery; without it, removing this hook from the agent's settings \
          and the files in boxery's state folder pins/ unpins."
     ))?;
-    // The folder is found as boxery itself finds it; without one nobody can say
-    // that nothing is pinned. An unmatched `*` is an error in zsh alone.
+    // Status 2 is boxery's own denial. Then what needs no disk, which may never
+    // answer. The folder is found as boxery itself finds it; without one nobody can
+    // say that nothing is pinned. An unmatched `*` is an error in zsh alone.
     Ok(format!(
         "{call} || {{ {MARKER} \
+         if [ \"$s\" = 2 ]; then exit 2; fi; \
          b=${{BOXERY_VM-}}; d=; \
          case ${{XDG_STATE_HOME-}} in /*) d=$XDG_STATE_HOME;; *) case ${{HOME-}} in /*) d=$HOME/.local/state;; esac;; esac; \
          if [ -z \"$d\" ]; then b=1; fi; \
          d=$d/boxery/pins; \
+         if [ -z \"$b\" ]; then \
          if [ -d \"$d\" ] && {{ [ ! -r \"$d\" ] || [ ! -x \"$d\" ]; }}; then b=1; fi; \
          if [ -n \"${{ZSH_VERSION-}}\" ]; then setopt nonomatch; fi; \
-         for f in \"$d\"/*; do if [ -e \"$f\" ] || [ -L \"$f\" ]; then b=1; fi; done; \
+         for f in \"$d\"/*; do if [ -e \"$f\" ] || [ -L \"$f\" ]; then b=1; fi; done; fi; \
          if [ -n \"$b\" ]; then echo {reason} >&2; exit 2; fi; \
          exit 0; }}"
     ))
@@ -121,7 +124,7 @@ mod tests {
     #[case::another_fallback("/usr/bin/boxery hook run claude-code || { exit 2; }".to_owned())]
     #[case::wrapped(format!("timeout 5 {}", entry("/usr/bin/boxery")))]
     #[case::wrapped_by_a_path(format!("/usr/bin/timeout 5 {}", entry("/usr/bin/boxery")))]
-    #[case::the_marker_in_a_comment("/usr/bin/x # || { : boxery-hook-entry; }".to_owned())]
+    #[case::the_marker_in_a_comment("/usr/bin/x # || { s=$?; : boxery-hook-entry; }".to_owned())]
     #[case::quoted(format!("echo '{}'", entry("/usr/bin/boxery")))]
     #[case::more_behind_it(format!("{}; rm x", entry("/usr/bin/boxery")))]
     #[case::relative(entry("boxery"))]

@@ -204,6 +204,21 @@ fn a_hook_that_does_not_answer_denies_only_what_is_pinned(
 }
 
 #[rstest]
+fn a_hook_that_denies_by_its_status_is_left_alone(
+    #[values("/bin/sh", "/bin/dash", "/bin/bash", "/usr/bin/zsh")] shell: &str,
+    #[values("-c", "-euc")] flags: &str,
+    #[values(Pinned::No, Pinned::ByFile)] pinned: Pinned,
+) {
+    let world = World::new("bin/boxery");
+    world.place(Binary::Fails);
+    put(&world.path("work/hook"), "echo {}; echo why >&2; exit 2");
+    let output = world.run(&[shell, flags], pinned);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{}\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "why\n");
+}
+
+#[rstest]
 fn a_hook_that_answers_is_left_alone(
     #[values("/bin/sh", "/bin/dash", "/bin/bash", "/usr/bin/zsh")] shell: &str,
     #[values(Pinned::No, Pinned::ByFile, Pinned::ByVariable)] pinned: Pinned,

@@ -195,7 +195,7 @@ const OTHERS: &str = r#"{
     "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(git:*)\"\n    ],\n    \"deny\": []\n  }\n}\n"
 )]
 #[case::a_key_like_ours(
-    "{\n  \"x\": \"/usr/local/bin/boxery hook run claude-code || { : boxery-hook-entry; }\"\n}\n"
+    "{\n  \"x\": \"/usr/local/bin/boxery hook run claude-code || { s=$?; : boxery-hook-entry; }\"\n}\n"
 )]
 #[case::trailing_white_space("{\n  \"a\": 1   \n}   \n\n")]
 #[case::space_in_front("  \n{\n  \"a\": 1\n}\n")]
