@@ -5,6 +5,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod embedded_server;
+pub(crate) mod hook;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod pin;
@@ -20,6 +21,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     Completions(completions::Args),
+    Hook(hook::Args),
     #[command(hide = true)]
     EmbeddedServer(embedded_server::Args),
     Log(log::Args),
@@ -36,6 +38,7 @@ impl Verb {
         match self {
             Self::Completions(args) => completions::run(args, app),
             Self::EmbeddedServer(args) => embedded_server::run(args, app),
+            Self::Hook(args) => hook::run(args, app),
             Self::Log(args) => log::run(args, app),
             Self::Man(args) => man::run(args, app),
             Self::Pin(args) => pin::run(args, app),

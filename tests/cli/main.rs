@@ -2,7 +2,10 @@
 
 mod completions;
 mod hook;
+<<<<<<< HEAD
 mod pin;
 mod roundtrip;
 mod scene;
+=======
+>>>>>>> c9d089c (Install, print, check and remove the hook)
 mod support;

@@ -16,6 +16,14 @@ pub struct HookEntry {
     pub timeout: u32,
 }
 
+impl HookEntry {
+    /// The settings file of someone who has no other settings.
+    pub fn document(&self) -> String {
+        // A document of our own making is always one that can be edited.
+        fresh(self, 0).unwrap_or_default()
+    }
+}
+
 /// What stays of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rest {

@@ -1,0 +1,207 @@
+//! Which agents and which settings files a verb is about.
+
+use std::sync::LazyLock;
+
+use boxery_agents::{
+    ADAPTERS, Adapter, EntryOptions, HookEntry, InstallScope, Surroundings, hook_command,
+};
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::builder::PossibleValuesParser;
+
+use crate::app::App;
+use crate::env;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// The names of the agents, for arguments.
+pub(super) static AGENT_NAMES: LazyLock<PossibleValuesParser> =
+    LazyLock::new(|| PossibleValuesParser::new(ADAPTERS.iter().map(|adapter| adapter.name())));
+
+/// The agents that a verb is about.
+#[derive(Debug, clap::Args)]
+pub(super) struct Agents {
+    /// The agents
+    #[arg(value_name = "AGENT", value_parser = AGENT_NAMES.clone(), required_unless_present = "all")]
+    agents: Vec<String>,
+    /// Every agent that boxery knows
+    #[arg(long, conflicts_with = "agents")]
+    all: bool,
+}
+
+impl Agents {
+    /// Each one once, in the order of the list.
+    pub(super) fn adapters(&self) -> Vec<&'static dyn Adapter> {
+        let is_meant = |name: &str| self.all || self.agents.iter().any(|agent| agent == name);
+        ADAPTERS
+            .iter()
+            .copied()
+            .filter(|adapter| is_meant(adapter.name()))
+            .collect()
+    }
+}
+
+/// Whose settings, as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Scope {
+    /// Yours, for every project
+    User,
+    /// This project's, shared with others
+    Project,
+    /// Yours, for this project
+    Local,
+}
+
+impl From<Scope> for InstallScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::User => Self::User,
+            Scope::Project => Self::Project,
+            Scope::Local => Self::Local,
+        }
+    }
+}
+
+/// The policy that an entry names.
+#[derive(Debug, clap::Args)]
+pub(super) struct Policy {
+    /// Hold this hook's runs to a policy file
+    #[arg(long, value_name = "FILE", conflicts_with = "template")]
+    settings: Option<Utf8PathBuf>,
+    /// Hold this hook's runs to a policy template
+    #[arg(long, value_name = "NAME")]
+    template: Option<String>,
+}
+
+impl Policy {
+    /// Whether one is named.
+    pub(super) fn is_some(&self) -> bool {
+        self.settings.is_some() || self.template.is_some()
+    }
+
+    fn arguments(&self) -> Result<Vec<String>, Failure> {
+        if let Some(file) = &self.settings {
+            let file = file.canonicalize_utf8().map_err(|error| {
+                Failure::from(format!("cannot find the policy `{file}`: {error}"))
+                    .exit(Exit::CannotSay)
+            })?;
+            return Ok(vec!["--settings".to_owned(), file.into_string()]);
+        }
+        match &self.template {
+            None => Ok(Vec::new()),
+            Some(name) if is_template_name(name) => Ok(vec!["--template".to_owned(), name.clone()]),
+            Some(name) => Err(Failure::usage(format!("`{name}` is not a template's name"))),
+        }
+    }
+}
+
+fn is_template_name(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && !name.starts_with(['-', '.']) && name.chars().all(is_letter)
+}
+
+/// The entry for an agent.
+pub(super) fn entry(adapter: &dyn Adapter, policy: &Policy) -> Result<HookEntry, Failure> {
+    let (events, timeout) = adapter.hook_events();
+    let options = EntryOptions {
+        arguments: policy.arguments()?,
+    };
+    Ok(HookEntry {
+        agent: adapter.name(),
+        command: hook_command(&lasting_binary()?, adapter.name(), &options)?,
+        events,
+        timeout,
+    })
+}
+
+/// This program under the name that stays when it is updated: where PATH leads to
+/// it through a link, that link.
+fn lasting_binary() -> Result<Utf8PathBuf, Failure> {
+    let own = env::own_binary()?;
+    let path = env::path().unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder.join("boxery")).ok())
+        .filter(|candidate| candidate.is_absolute())
+        .find(|candidate| candidate.canonicalize_utf8().is_ok_and(|real| real == own));
+    Ok(found.unwrap_or(own))
+}
+
+/// Where an agent's settings are, for a verb that a person started in `folder`.
+pub(super) struct Places {
+    home: Utf8PathBuf,
+    settings: Option<Utf8PathBuf>,
+    pub(super) folder: Utf8PathBuf,
+}
+
+impl Places {
+    pub(super) fn read(app: &App) -> Result<Self, Failure> {
+        let folder = env::current_folder()?;
+        Ok(Self {
+            home: app.env.home.clone(),
+            settings: env::claude_config_dir().map(|config| folder.join(config)),
+            folder,
+        })
+    }
+
+    pub(super) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            home: &self.home,
+            settings: self.settings.as_deref(),
+            project: Some(&self.folder),
+            folder: Some(&self.folder),
+            machine: Utf8Path::new("/"),
+            arguments: &[],
+        }
+    }
+
+    /// The settings file of a scope.
+    pub(super) fn file(
+        &self,
+        adapter: &dyn Adapter,
+        scope: InstallScope,
+    ) -> Result<Utf8PathBuf, Failure> {
+        adapter
+            .settings_file(&self.surroundings(), scope)
+            .ok_or_else(|| {
+                let title = adapter.title();
+                Failure::usage(format!("{title} has no settings of the scope {scope}"))
+            })
+    }
+}
+
+/// Does `each` for every agent; one that fails keeps no other from its turn.
+pub(super) fn for_each_agent(
+    app: &App,
+    agents: &Agents,
+    mut each: impl FnMut(&'static dyn Adapter) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut failed: Option<Failure> = None;
+    for adapter in agents.adapters() {
+        if let Err(failure) = each(adapter)
+            && let Some(earlier) = failed.replace(failure)
+        {
+            app.ui.failure(&earlier.render());
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Does what `plan` makes, again when another program was in between.
+pub(super) fn apply(
+    plan: impl Fn() -> Result<boxery_agents::Plan, boxery_agents::SettingsError>,
+) -> Result<boxery_agents::Plan, Failure> {
+    use boxery_agents::SettingsError;
+
+    let refused = |error: SettingsError| {
+        let hint = error.hint();
+        Failure::from(error).hint(hint)
+    };
+    let mut tries = 3;
+    loop {
+        let plan = plan().map_err(refused)?;
+        match plan.apply() {
+            Ok(()) => return Ok(plan),
+            Err(SettingsError::Changed { .. }) if tries > 1 => tries -= 1,
+            Err(error) => return Err(refused(error)),
+        }
+    }
+}
