@@ -86,8 +86,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         vm.host_key = key;
         Ok::<_, Failure>(probe)
     })??;
-    // The embedded VM shares this machine's id, and is not this machine to a pin.
-    if !vm.is_embedded() && !probe.machine_id.is_empty() {
+    // Where the agent itself runs on the VM, this id tells, and its calls pass. An id
+    // that is this laptop's already tells nothing: a cloned image, a container, or
+    // SSH to this machine itself.
+    let own = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    if !probe.machine_id.is_empty() && probe.machine_id != own.trim() {
         vm.machine_id = Some(probe.machine_id.clone());
     }
     config::edit(&app.config_path(), |document| {
