@@ -61,7 +61,7 @@ proptest! {
     fn a_quoted_text_comes_out_of_every_shell_as_it_went_in(text in awkward()) {
         let folder = tempfile::tempdir().unwrap();
         let quoted = quote_word(&text).unwrap();
-        for shell in ["sh", "bash", "dash"] {
+        for shell in ["sh", "bash", "dash", "zsh"] {
             let (out, good) = output(shell, &format!("printf %s {quoted}"), folder.path());
             prop_assert!(good);
             prop_assert_eq!(&out, text.as_bytes(), "{}", shell);
@@ -80,7 +80,7 @@ proptest! {
         let Ok(words) = parse_simple_command(&text) else { return Ok(()) };
         let folder = tempfile::tempdir().unwrap();
         let want: Vec<u8> = words.iter().flat_map(|word| format!("<{word}>").into_bytes()).collect();
-        for shell in ["sh", "bash", "dash"] {
+        for shell in ["sh", "bash", "dash", "zsh"] {
             let script = format!("show() {{ printf '<%s>' \"$@\"; }}; show {text}");
             let (out, good) = output(shell, &script, folder.path());
             prop_assert!(good, "{:?}", text);
