@@ -81,6 +81,11 @@ pub(crate) fn claude_config_dir() -> Option<Utf8PathBuf> {
     text("CLAUDE_CONFIG_DIR").map(Utf8PathBuf::from)
 }
 
+/// `ANTHROPIC_BASE_URL`: the model's address, for the demo's agent.
+pub(crate) fn anthropic_base_url() -> Option<String> {
+    text("ANTHROPIC_BASE_URL")
+}
+
 /// `CLAUDE_PROJECT_DIR`: the folder in which Claude Code was started; it sets this
 /// for hooks and MCP servers.
 pub(crate) fn claude_project_dir() -> Option<Utf8PathBuf> {

@@ -31,6 +31,14 @@ impl Failure {
         self
     }
 
+    /// The same failure, with words on what to do next where there are some.
+    pub(crate) fn hint_if(self, hint: Option<impl Into<String>>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// The same failure with another exit status than 125.
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;

@@ -76,6 +76,16 @@ impl Ui {
         eprintln!("boxery: {text}");
     }
 
+    /// The state of long work, in place of the last one; shown on a terminal only.
+    /// `None` takes it away.
+    pub(crate) fn progress(self, state: Option<&str>) {
+        let mut err = io::stderr();
+        if err.is_terminal() {
+            let _ = write!(err, "\r\x1b[K{}", state.unwrap_or_default());
+            let _ = err.flush();
+        }
+    }
+
     /// `error:`, `caused by:` and `hint:` lines, as `Failure::render` made them.
     pub(crate) fn failure(self, rendered: &str) {
         for line in rendered.lines() {

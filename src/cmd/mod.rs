@@ -4,6 +4,8 @@
 //! line in [`Verb::run`]; `tests/tidy.rs` fails when one of them is missing.
 
 pub(crate) mod completions;
+pub(crate) mod demo_agent;
+pub(crate) mod drift;
 pub(crate) mod embedded_server;
 pub(crate) mod hook;
 pub(crate) mod log;
@@ -23,7 +25,11 @@ pub(crate) enum Verb {
     Completions(completions::Args),
     Hook(hook::Args),
     #[command(hide = true)]
+    DemoAgent(demo_agent::Args),
+    Drift(drift::Args),
+    #[command(hide = true)]
     EmbeddedServer(embedded_server::Args),
+    Hook(hook::Args),
     Log(log::Args),
     Man(man::Args),
     Pin(pin::Args),
@@ -37,6 +43,8 @@ impl Verb {
     pub(crate) fn run(&self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Completions(args) => completions::run(args, app),
+            Self::DemoAgent(args) => demo_agent::run(args, app),
+            Self::Drift(args) => drift::run(args, app),
             Self::EmbeddedServer(args) => embedded_server::run(args, app),
             Self::Hook(args) => hook::run(args, app),
             Self::Log(args) => log::run(args, app),

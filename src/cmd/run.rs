@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::error::{Failure, OrHint as _};
 use crate::exit::Exit;
 use crate::place::{self, Here};
-use crate::{env, policy_file, reach};
+use crate::{copy, env, policy_file, reach};
 
 /// Run a command in a VM
 ///
@@ -412,17 +412,29 @@ fn closing_notes(plan: &Plan, args: &Args, end: RunEnd) -> Vec<String> {
     notes
 }
 
+/// What is said of the copy before the command's first byte.
 async fn drift_note(
     app: &App,
     plan: &Plan,
     pipe: &boxery_remote::Pipe,
 ) -> Result<Option<String>, Failure> {
-    match (plan.drift, &plan.map) {
-        (DriftRule::Off, _) | (_, None) => Ok(None),
-        (DriftRule::Warn | DriftRule::Sync | DriftRule::Deny, Some(map)) => {
-            let _ = (app, pipe, map);
-            Ok(None)
+    let Some(map) = &plan.map else {
+        return Ok(None);
+    };
+    match plan.drift {
+        DriftRule::Off => Ok(None),
+        // Nothing sends changes along yet, so that `sync` comes down to the warning.
+        DriftRule::Warn | DriftRule::Sync => {
+            Ok(copy::drift_warning(app, &plan.vm, pipe, map).await)
         }
+        DriftRule::Deny => match copy::drift_warning(app, &plan.vm, pipe, map).await {
+            None => Ok(None),
+            Some(warning) => Err(Failure::from(format!("the command was not run: {warning}"))
+                .hint(format!(
+                    "`boxery vm seed {} --over` sends the project over its copy",
+                    plan.vm
+                ))),
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! The project as a tar stream, to make a copy from nothing.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -35,20 +36,37 @@ pub fn write_seed(
 ) -> Result<SeedReport, SyncError> {
     let mut builder = Builder::new(to);
     let mut report = SeedReport::default();
+    let mut folders = HashSet::new();
     for entry in scan.snapshot.entries() {
         let full = scan.rules.root().as_std_path().join(entry.path.as_path());
         let failed = |source| SyncError::Read {
             path: entry.path.clone(),
             source,
         };
+        for folder in entry.path.folders() {
+            // Every folder has a member, so that tar replaces a link in its place
+            // and never goes through it.
+            if folders.insert(folder.clone()) && scan.snapshot.get(&folder).is_none() {
+                append(
+                    &mut builder,
+                    folder_header(arrival),
+                    &folder,
+                    b"",
+                    io::empty(),
+                )?;
+            }
+        }
         let mut header = Header::new_gnu();
         header.set_mtime(arrival);
         match entry.kind {
             EntryKind::Folder { .. } => {
-                header.set_entry_type(EntryType::Directory);
-                header.set_mode(0o755);
-                header.set_size(0);
-                append(&mut builder, header, &entry.path, b"", io::empty())?;
+                append(
+                    &mut builder,
+                    folder_header(arrival),
+                    &entry.path,
+                    b"",
+                    io::empty(),
+                )?;
             }
             EntryKind::Link => {
                 let target = match fs::read_link(&full) {
@@ -110,6 +128,15 @@ pub fn write_seed(
         .and_then(|mut to| to.flush())
         .map_err(SyncError::Send)?;
     Ok(report)
+}
+
+fn folder_header(arrival: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_mtime(arrival);
+    header.set_entry_type(EntryType::Directory);
+    header.set_mode(0o755);
+    header.set_size(0);
+    header
 }
 
 /// Append one member. Names and targets go in as they are: `tar::Builder`'s own

@@ -1,11 +1,10 @@
 //! The binary as a user and as an agent would use it.
 
 mod completions;
+mod copies;
 mod hook;
-<<<<<<< HEAD
 mod pin;
 mod roundtrip;
 mod scene;
-=======
->>>>>>> c9d089c (Install, print, check and remove the hook)
+mod sshd;
 mod support;

@@ -5,6 +5,7 @@
 
 pub(crate) mod install;
 pub(crate) mod print;
+pub(crate) mod prove;
 pub(crate) mod run;
 pub(crate) mod status;
 mod target;
@@ -26,6 +27,7 @@ pub(crate) struct Args {
 pub(crate) enum Verb {
     Install(install::Args),
     Print(print::Args),
+    Prove(prove::Args),
     Run(run::Args),
     Status(status::Args),
     Uninstall(uninstall::Args),
@@ -35,6 +37,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     match &args.verb {
         Verb::Install(args) => install::run(args, app),
         Verb::Print(args) => print::run(args, app),
+        Verb::Prove(args) => prove::run(args, app),
         Verb::Run(args) => run::run(args, app),
         Verb::Status(args) => status::run(args, app),
         Verb::Uninstall(args) => uninstall::run(args, app),

@@ -1,0 +1,54 @@
+//! `boxery vm seed`.
+
+use boxery_pin::VmName;
+
+use crate::app::App;
+use crate::cmd::drift::target;
+use crate::copy::{self, SeedOptions, size};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::reach;
+
+/// Send this project to a VM, once
+///
+/// Makes the project's copy there from every file that counts (see `boxery drift`).
+/// A folder that isn't empty and that boxery didn't make is refused.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VM
+    name: VmName,
+    /// Send it over a copy that is there: what differs on the VM is replaced, what is
+    /// only on the VM stays
+    #[arg(long)]
+    over: bool,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    let (vm, map) = target(app, Some(&args.name))?;
+    let config = app.config()?;
+    let options = if args.over {
+        SeedOptions::Over
+    } else {
+        SeedOptions::Once
+    };
+    let seeded = reach::block_on(async {
+        let pipe = reach::open(app, &vm, config.vm(&vm)?).await?;
+        copy::seed(app, &vm, &pipe, &map, options).await
+    })??;
+    let report = &seeded.report;
+    app.ui.say(format_args!(
+        "sent {} files, {} to `{}` on {vm}",
+        report.files,
+        size(report.bytes),
+        map.copy
+    ));
+    for name in &seeded.skipped {
+        app.ui
+            .say(format_args!("stays here, since it is no file: {name}"));
+    }
+    for name in report.unsettled.iter().chain(&report.gone) {
+        app.ui
+            .say(format_args!("changed while it was sent: {name}"));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,132 @@
+//! A VM for the tests: the real OpenSSH server on the loopback device, with keys of
+//! its own.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test that can't set its scene up should fail at once"
+)]
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tempfile::TempDir;
+
+use crate::support::Sandbox;
+
+/// The server, and the folder on it for copies. Ends when dropped.
+pub(crate) struct Vm {
+    folder: TempDir,
+    port: u16,
+    ended: Arc<AtomicBool>,
+}
+
+impl Vm {
+    /// Start it and make it the VM `dev` of the sandbox's user.
+    pub(crate) fn start(sandbox: &Sandbox) -> Self {
+        let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
+            .into_iter()
+            .find(|p| Path::new(p).exists());
+        let sshd = sshd.expect("this test needs OpenSSH's server: install openssh-server");
+        let folder = TempDir::new().unwrap();
+        let ssh = sandbox.home().join(".ssh");
+        fs::DirBuilder::new().mode(0o700).create(&ssh).unwrap();
+        for key in [folder.path().join("host_key"), ssh.join("id_ed25519")] {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(key)
+                .status();
+            assert!(
+                made.expect("this test needs ssh-keygen: install openssh-client")
+                    .success()
+            );
+        }
+        fs::copy(
+            ssh.join("id_ed25519.pub"),
+            folder.path().join("authorized_keys"),
+        )
+        .unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let config = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\n",
+            at("host_key"),
+            at("authorized_keys"),
+        );
+        fs::write(at("sshd_config"), config).unwrap();
+        // Debian's server wants this folder, which its service makes at boot.
+        fs::create_dir_all("/run/sshd").ok();
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let ended = Arc::new(AtomicBool::new(false));
+        let (watch, config) = (Arc::clone(&ended), at("sshd_config"));
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                if watch.load(Ordering::SeqCst) {
+                    return;
+                }
+                let socket = OwnedFd::from(connection.unwrap());
+                let mut child = Command::new(sshd)
+                    .args(["-i", "-f", &config])
+                    .stdin(Stdio::from(socket.try_clone().unwrap()))
+                    .stdout(Stdio::from(socket))
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
+                std::thread::spawn(move || child.wait());
+            }
+        });
+        let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
+        let vm = Self {
+            folder,
+            port,
+            ended,
+        };
+        let user = Command::new("id").arg("-un").output().unwrap();
+        let user = String::from_utf8(user.stdout).unwrap();
+        let config = sandbox.home().join(".config/boxery");
+        fs::create_dir_all(&config).unwrap();
+        // boxery's own list: ssh looks for the user's in the home that passwd(5) names.
+        let known = format!("[127.0.0.1]:{port} {host_key}");
+        fs::write(config.join("known_hosts"), known).unwrap();
+        fs::write(
+            config.join("config.toml"),
+            format!(
+                "[vm.dev]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"native\"\n",
+                user.trim(),
+                vm.dir().display()
+            ),
+        )
+        .unwrap();
+        vm
+    }
+
+    /// The folder for copies.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("copies")
+    }
+
+    /// The only copy on it.
+    pub(crate) fn copy(&self) -> PathBuf {
+        let copies: Vec<_> = fs::read_dir(self.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(copies.len(), 1, "{copies:?}");
+        copies.into_iter().next().unwrap()
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+    }
+}
