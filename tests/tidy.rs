@@ -46,7 +46,15 @@ const OPEN_SETS: &[(&str, &str, &[(&str, &str)])] = &[
     ("agents/src/adapter", "agents/src/adapter/mod.rs", &[]),
     ("mcp/src/tool", "mcp/src/tool/mod.rs", &[]),
     ("policy/src/rule", "policy/src/rule/mod.rs", &[]),
-    ("remote/src/pipe", "remote/src/pipe/mod.rs", &[]),
+    (
+        "remote/src/pipe",
+        "remote/src/pipe/mod.rs",
+        &[
+            ("auth", "what the native pipe proves to a server"),
+            ("log", "what the system pipe reads from ssh's log"),
+            ("open", "chooses the pipe"),
+        ],
+    ),
     ("src/cmd", "src/cmd/mod.rs", &[]),
 ];
 
@@ -67,14 +75,40 @@ const LICENCES: &[&str] = &[
 ];
 
 /// Files over the limit of [`MAX_LINES`], each with the reason.
-const LONG_FILES: &[(&str, &str)] = &[];
+const LONG_FILES: &[(&str, &str)] = &[(
+    "agents/tests/settings_corpus.rs",
+    "a corpus: one row a settings file",
+)];
 const MAX_LINES: usize = 600;
 
 /// Files besides `src/env.rs` that read the environment, each with the reason.
-const READ_ENVIRONMENT: &[(&str, &str)] = &[];
+const READ_ENVIRONMENT: &[(&str, &str)] = &[(
+    "remote/src/pipe/system.rs",
+    "names the folder that tempfile chose, in an error",
+)];
 
 /// Files besides `src/ui.rs` that write to standard output or error, each with the reason.
-const PRINT: &[(&str, &str)] = &[];
+const PRINT: &[(&str, &str)] = &[
+    (
+        "remote/src/embedded/keeper.rs",
+        "tells its starter that it is ready",
+    ),
+    (
+        "remote/src/embedded/server.rs",
+        "tells its keeper the port that the kernel chose",
+    ),
+    ("src/cmd/run.rs", "the command's own streams, byte for byte"),
+    (
+        "src/hook/finish.rs",
+        "the reply, exactly as the adapter made it",
+    ),
+];
+
+/// Files of tests that poll, each with what it is that tells nobody.
+const POLL: &[(&str, &str)] = &[(
+    "remote/tests/support/mod.rs",
+    "the end of processes that are nobody's children",
+)];
 
 static METADATA: LazyLock<Metadata> = LazyLock::new(|| {
     MetadataCommand::new()
@@ -137,6 +171,12 @@ fn sources() -> Vec<PathBuf> {
         .into_iter()
         .filter(|path| path.components().any(|part| part.as_os_str() == "src"))
         .collect()
+}
+
+/// A source file up to its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split_once("#[cfg(test)]\nmod tests {")
+        .map_or(text, |(code, _)| code)
 }
 
 /// The lines of `text` that hold one of `words`, without comments, as `path:line`.
@@ -394,7 +434,7 @@ fn only_env_rs_reads_the_environment() {
     let found: BTreeSet<String> = sources()
         .into_iter()
         .filter(|path| path != Path::new("src/env.rs"))
-        .filter(|path| !hits(path, &read(path), &words).is_empty())
+        .filter(|path| !hits(path, without_tests(&read(path)), &words).is_empty())
         .map(|path| path.display().to_string())
         .collect();
     only_excused("files that read the environment", &found, READ_ENVIRONMENT);
@@ -418,7 +458,7 @@ fn only_ui_rs_prints() {
     let found: BTreeSet<String> = sources()
         .into_iter()
         .filter(|path| path != Path::new("src/ui.rs"))
-        .filter(|path| !hits(path, &read(path), &words).is_empty())
+        .filter(|path| !hits(path, without_tests(&read(path)), &words).is_empty())
         .map(|path| path.display().to_string())
         .collect();
     only_excused("files that print", &found, PRINT);
@@ -427,6 +467,7 @@ fn only_ui_rs_prints() {
 #[test]
 fn no_test_is_ignored_and_none_sleeps() {
     let mut wrong = Vec::new();
+    let mut polling = BTreeSet::new();
     for path in files(&[".rs", ".py"]) {
         if path == Path::new("tests/tidy.rs") {
             continue;
@@ -444,10 +485,13 @@ fn no_test_is_ignored_and_none_sleeps() {
             text.split_once("#[cfg(test)]").map(|(_, tests)| tests)
         };
         if let Some(tests) = tests {
-            wrong.extend(hits(&path, tests, &["::sleep(", " sleep(", "time.sleep("]));
+            if !hits(&path, tests, &["::sleep(", " sleep(", "time.sleep("]).is_empty() {
+                polling.insert(path.display().to_string());
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    only_excused("tests that sleep", &polling, POLL);
 }
 
 fn manifest(path: &Path) -> toml_edit::DocumentMut {
