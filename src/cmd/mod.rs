@@ -23,7 +23,6 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     Completions(completions::Args),
-    Hook(hook::Args),
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
     Drift(drift::Args),

@@ -3,6 +3,7 @@
 mod completions;
 mod copies;
 mod hook;
+mod install;
 mod pin;
 mod roundtrip;
 mod scene;

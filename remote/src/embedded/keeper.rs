@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Prints `ready` on standard output once clients can connect.
 pub async fn keep(vm: &EmbeddedVm, program: &Utf8Path, inside: &[&str]) -> Result<(), RemoteError> {
     // Away from the terminal of whoever happened to start it first.
-    drop(rustix::process::setsid());
+    rustix::process::setsid().ok();
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| failed(vm.folder(), e))?;
     let mut hangup = signal(SignalKind::hangup()).map_err(|e| failed(vm.folder(), e))?;
     let (mut child, port, own_namespaces) = match start(in_world(vm, program, inside)).await {
