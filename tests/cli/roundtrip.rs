@@ -140,7 +140,7 @@ fn recorded_commands_give_what_bash_gives_and_leave_the_host_alone() {
         let scratch = tempfile::tempdir().unwrap();
         let mut bash = round.scene.sandbox.command("/bin/bash");
         let local = bash
-            .args(["-c", &command])
+            .args(["-c", "--", &command])
             .env("HOME", "/root")
             .current_dir(scratch.path())
             .output()
