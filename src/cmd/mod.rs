@@ -4,6 +4,7 @@
 //! line in [`Verb::run`]; `tests/tidy.rs` fails when one of them is missing.
 
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod demo_agent;
 pub(crate) mod drift;
 pub(crate) mod embedded_server;
@@ -23,6 +24,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     Completions(completions::Args),
+    Demo(demo::Args),
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
     Drift(drift::Args),
@@ -42,6 +44,7 @@ impl Verb {
     pub(crate) fn run(&self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Completions(args) => completions::run(args, app),
+            Self::Demo(args) => demo::run(args, app),
             Self::DemoAgent(args) => demo_agent::run(args, app),
             Self::Drift(args) => drift::run(args, app),
             Self::EmbeddedServer(args) => embedded_server::run(args, app),

@@ -14,6 +14,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::inside::Inside;
 use crate::place::{self, Here, pin_failure};
+use crate::prove::ensure_proven;
 use crate::{env, policy_file};
 
 /// Pin this project or session to a VM, or show what is pinned
@@ -69,21 +70,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         let mode = pin.mode.or(app.config()?.mode);
         tell(app, &pin);
         if mode == Some(Mode::Redirect) {
-            prove_redirect(app);
+            ensure_proven(app);
         }
     } else if args.session.is_some() {
         return Err(Failure::usage("no VM is named")
             .hint("`boxery pin NAME --session ID`, or `boxery pin` to see what is pinned here"));
     }
     show(args, app)
-}
-
-/// Redirect works once the agent was seen to honour a rewrite; until then its calls
-/// are denied as in guard. TODO: run `hook prove` from here (issue 2).
-fn prove_redirect(app: &App) {
-    app.ui.say(
-        "redirect begins once `boxery hook prove claude-code` has succeeded; until then calls are denied as in guard",
-    );
 }
 
 /// Write the pin that was asked for.

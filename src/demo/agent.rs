@@ -88,7 +88,8 @@ impl Agent {
         let mut connection = TcpStream::connect(address)?;
         write!(
             connection,
-            "POST /v1/messages HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST /v1/messages HTTP/1.1\r\nHost: {address}\r\nUser-Agent: boxery-demo/{}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            env!("CARGO_PKG_VERSION"),
             body.len()
         )?;
         let (status, answer) = http::read_answer(&mut BufReader::new(&connection))?;

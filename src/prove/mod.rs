@@ -6,14 +6,19 @@
 //! at what came of each call: denied and told why, or run in a VM and not here.
 
 mod anthropic;
+mod candidate;
+mod ensure;
 pub(crate) mod http;
+mod interrupt;
 mod proof;
 mod scratch;
 mod script;
 mod server;
 mod session;
 
-pub(crate) use proof::{Candidate, Check, ProofReport, SANDBOX_MODE, prove};
+pub(crate) use candidate::{Candidate, PERMISSION_MODES, find_candidate};
+pub(crate) use ensure::ensure_proven;
+pub(crate) use proof::{ProofReport, SANDBOX_MODE, prove};
 pub(crate) use scratch::Scratch;
 pub(crate) use script::{Call, Lane, Script, Turn};
 pub(crate) use server::ModelServer;

@@ -6,26 +6,16 @@ use std::time::Instant;
 
 use boxery_pin::{AgentId, Mode};
 use boxery_router::{ExecutableId, Proof, Proofs};
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde_json::{Value, json};
 
+use super::Candidate;
 use super::scratch::Scratch;
 use super::session::{CALLS, NOTE_VARIABLE, Session, SessionReport};
 use crate::error::Failure;
 
 /// The sandbox mode under which proofs are made: Claude Code's own sandbox is off.
 pub(crate) const SANDBOX_MODE: &str = "off";
-
-/// An agent as it is installed.
-#[derive(Debug, Clone)]
-pub(crate) struct Candidate {
-    /// Whose hook protocol it speaks.
-    pub(crate) agent: AgentId,
-    /// Its program.
-    pub(crate) program: Utf8PathBuf,
-    /// Arguments before those of the agent itself.
-    pub(crate) arguments: Vec<String>,
-}
 
 /// What one call came to in one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +96,7 @@ pub(crate) fn prove(
     permission_modes: &[&str],
 ) -> Result<ProofReport, Failure> {
     let started = Instant::now();
-    let scratch = Scratch::new(binary)?;
+    let scratch = Scratch::new(binary, "scratch")?;
     write_settings(&scratch)?;
     scratch.succeed(
         scratch.root(),
@@ -172,7 +162,7 @@ pub(crate) fn prove(
 /// mode `default` needs without a user, and a hook that notes the agent's program.
 fn write_settings(scratch: &Scratch) -> Result<(), Failure> {
     let note = format!(
-        "readlink \"/proc/$CLAUDE_PID/exe\" >\"${NOTE_VARIABLE}.new\" && mv \"${NOTE_VARIABLE}.new\" \"${NOTE_VARIABLE}\"; exit 0"
+        "readlink \"/proc/$PPID/exe\" >\"${NOTE_VARIABLE}.new\" && mv \"${NOTE_VARIABLE}.new\" \"${NOTE_VARIABLE}\"; exit 0"
     );
     let settings: Value = json!({
         "permissions": {"allow": ["Bash", "Monitor", "ToolSearch", "Agent", "Task"]},

@@ -10,6 +10,7 @@ use boxery_pin::{Mode, PinFile, PinKey, PinStore, VmName};
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
+use super::interrupt::Interrupt;
 use crate::env;
 use crate::error::Failure;
 
@@ -22,11 +23,13 @@ pub(crate) struct Scratch {
     binary: Utf8PathBuf,
     path: OsString,
     vm: VmName,
+    interrupt: Interrupt,
 }
 
 impl Scratch {
-    /// New folders with nothing in them. `binary` is boxery.
-    pub(crate) fn new(binary: &Utf8Path) -> Result<Self, Failure> {
+    /// New folders with nothing in them. `binary` is boxery, `vm` what the VM is called.
+    pub(crate) fn new(binary: &Utf8Path, vm: &str) -> Result<Self, Failure> {
+        let interrupt = Interrupt::watch()?;
         let folder = tempfile::Builder::new().prefix("boxery-").tempdir()?;
         let root = Utf8PathBuf::from_path_buf(folder.path().canonicalize()?)
             .map_err(|path| format!("the temporary folder `{}` is not UTF-8", path.display()))?;
@@ -46,7 +49,8 @@ impl Scratch {
             root,
             binary: binary.to_owned(),
             path: env::path().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
-            vm: "scratch".parse()?,
+            vm: vm.parse()?,
+            interrupt,
         })
     }
 
@@ -63,6 +67,11 @@ impl Scratch {
     /// Claude's scratch settings.
     pub(crate) fn settings(&self) -> Utf8PathBuf {
         self.root.join("home/.claude/settings.json")
+    }
+
+    /// What ends with this process.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     /// The VM.
@@ -96,7 +105,8 @@ impl Scratch {
 
     /// boxery itself as the scratch user, in `folder`.
     pub(crate) fn boxery(&self, folder: &Utf8Path, arguments: &[&str]) -> io::Result<Output> {
-        self.boxery_command(folder, arguments).output()
+        self.interrupt
+            .output(&mut self.boxery_command(folder, arguments))
     }
 
     /// boxery itself, not yet started.
@@ -108,7 +118,9 @@ impl Scratch {
 
     /// As [`Scratch::boxery`], and a failure when its exit status isn't 0.
     pub(crate) fn succeed(&self, folder: &Utf8Path, arguments: &[&str]) -> Result<Output, Failure> {
-        let output = self.boxery(folder, arguments)?;
+        let output = self.boxery(folder, arguments);
+        self.interrupt.check()?;
+        let output = output?;
         if output.status.success() {
             return Ok(output);
         }
@@ -132,26 +144,36 @@ impl Scratch {
             &mut fs::File::create(folder.join("README"))?,
             b"a scratch project\n",
         )?;
-        let now = env::now();
-        PinStore::new(self.state("pins")).write(&PinFile {
-            version: 1,
-            key: PinKey::Project {
-                root: folder.clone(),
-            },
-            vm: self.vm.clone(),
-            mode: Some(mode),
-            drift: None,
-            project: Some(folder.clone()),
-            git_common: None,
-            process: None,
-            rival: None,
-            suspended: None,
-            written_by: "boxery hook prove".to_owned(),
-            reason: "a proof".to_owned(),
-            written_at: now,
-            used_at: now,
-        })?;
+        self.pin(&folder, mode)?;
         Ok(folder)
+    }
+
+    /// Pin the project `folder` in `mode`.
+    pub(crate) fn pin(&self, folder: &Utf8Path, mode: Mode) -> Result<(), Failure> {
+        let key = PinKey::Project {
+            root: folder.to_owned(),
+        };
+        let pin = PinFile {
+            mode: Some(mode),
+            project: Some(folder.to_owned()),
+            ..PinFile::new(
+                key,
+                self.vm.clone(),
+                "boxery",
+                "a project that exists for a moment",
+                env::now(),
+            )
+        };
+        Ok(PinStore::new(self.state("pins")).write(&pin)?)
+    }
+
+    /// Remove the pin of the project `folder`.
+    pub(crate) fn unpin(&self, folder: &Utf8Path) -> Result<(), Failure> {
+        let key = PinKey::Project {
+            root: folder.to_owned(),
+        };
+        PinStore::new(self.state("pins")).remove(&key)?;
+        Ok(())
     }
 
     /// End the VM and remove every folder; a failure when something stays.
@@ -169,7 +191,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // The folders go with `folder`. Without a VM there is nothing to remove,
         // and the answer is of no interest.
-        self.boxery(&self.root, &["vm", "remove", self.vm.as_str()])
-            .ok();
+        let remove = ["vm", "remove", self.vm.as_str()];
+        self.boxery_command(&self.root, &remove).output().ok();
     }
 }

@@ -272,13 +272,17 @@ impl Session<'_> {
             // Claude Code refuses bypassPermissions to root without it (2.1.332).
             command.env("IS_SANDBOX", "1");
         }
-        let child = command.spawn().map_err(|error| {
+        let interrupt = self.scratch.interrupt();
+        let child = interrupt.spawn(&mut command).map_err(|error| {
             Failure::from(format!(
                 "cannot start `{}`: {error}",
                 self.candidate.program
             ))
         })?;
-        Ok(wait(child)?)
+        let group = rustix::process::Pid::from_child(&child);
+        let ended = wait(child);
+        interrupt.ended(group);
+        Ok(ended?)
     }
 
     fn executable(&self, note: &Utf8Path) -> Result<ExecutableId, Failure> {

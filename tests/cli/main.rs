@@ -2,6 +2,7 @@
 
 mod completions;
 mod copies;
+mod demo;
 mod hook;
 mod install;
 mod pin;

@@ -4,17 +4,20 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::known_hosts::host_name;
 use crate::{Ask, HostOptions, Laptop, Pipe, PipeChoice, Plan, RemoteError, Target};
 
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(5);
 /// How long the server may take to come up.
 const START: Duration = Duration::from_secs(20);
 
@@ -194,6 +197,27 @@ impl EmbeddedVm {
     /// server is up.
     pub fn has_own_namespaces(&self) -> Option<bool> {
         self.running().map(|running| running.own_namespaces)
+    }
+
+    /// End the server, and remove the VM's folder with all that is in it.
+    pub fn remove(&self) -> Result<(), RemoteError> {
+        if let Some(running) = self.running() {
+            let pid = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
+            if let Some(pid) = pid {
+                kill_process(pid, Signal::TERM).ok();
+            }
+            let deadline = Instant::now() + END;
+            // Nobody sends anything: a wait that ends by its time only.
+            let (_sender, nothing) = std::sync::mpsc::channel::<()>();
+            while self.running().is_some() && Instant::now() < deadline {
+                nothing.recv_timeout(Duration::from_millis(5)).ok();
+            }
+        }
+        match fs::remove_dir_all(&self.folder) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(&self.folder, error)),
+        }
     }
 
     /// Note the server that runs.

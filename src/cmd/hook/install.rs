@@ -11,6 +11,7 @@ use crate::config;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy_file;
+use crate::prove::ensure_proven;
 
 /// Put boxery's hook into agents' settings
 ///
@@ -165,8 +166,7 @@ fn set_config(args: &Args, app: &App) -> Result<(), Failure> {
         app.ui.say(format_args!("set `{line}` in {path}"));
     }
     if mode == Some(Mode::Redirect) {
-        app.ui
-            .say("redirect is live for an agent once it is proven: `boxery hook prove AGENT`");
+        ensure_proven(app);
     }
     Ok(())
 }

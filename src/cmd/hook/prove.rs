@@ -1,17 +1,15 @@
 //! `boxery hook prove AGENT`.
 
-use std::os::unix::fs::PermissionsExt as _;
-
-use boxery_pin::{AgentId, Mode};
+use boxery_pin::Mode;
 use boxery_router::Proofs;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use serde_json::json;
 
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::prove::{Candidate, ProofReport, prove};
+use crate::prove::{PERMISSION_MODES, ProofReport, find_candidate, prove};
 use crate::ui::{Tone, Ui};
 
 /// Prove that an agent, as it is installed here, does what boxery's hook says
@@ -39,12 +37,9 @@ pub(crate) struct Args {
 
 const CLAUDE_CODE: &str = "claude-code";
 
-/// The permission modes that are proven unless others are asked for.
-pub(crate) const PERMISSION_MODES: &[&str] = &["default", "bypassPermissions"];
-
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let modes: Vec<&str> = args.permission_modes.iter().map(String::as_str).collect();
-    let candidate = candidate(&args.agent, args.executable.as_deref())?;
+    let candidate = find_candidate(&args.agent, args.executable.as_deref())?;
     let report = prove(&env::own_binary()?, &candidate, &modes)?;
     report.store(&Proofs::new(app.env.state_path("proofs")), env::now())?;
     if args.json {
@@ -53,36 +48,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         show(app.ui, &report);
     }
     Ok(if report.holds() { Exit::Done } else { Exit::No })
-}
-
-/// The agent as it is installed: `executable`, else its program on PATH.
-pub(crate) fn candidate(agent: &str, executable: Option<&Utf8Path>) -> Result<Candidate, Failure> {
-    let program = match executable {
-        Some(program) => program.canonicalize_utf8().map_err(|error| {
-            Failure::from(format!("cannot find `{program}`: {error}")).exit(Exit::CannotSay)
-        })?,
-        None => on_path("claude").ok_or_else(|| {
-            Failure::from("`claude` is not on PATH".to_owned())
-                .hint("install Claude Code, or name its program with `--executable FILE`")
-                .exit(Exit::CannotSay)
-        })?,
-    };
-    Ok(Candidate {
-        agent: AgentId(agent.to_owned()),
-        program,
-        arguments: Vec::new(),
-    })
-}
-
-/// The first program of that name on PATH.
-fn on_path(name: &str) -> Option<Utf8PathBuf> {
-    std::env::split_paths(&env::path()?)
-        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder.join(name)).ok())
-        .find(|path| {
-            path.as_std_path()
-                .metadata()
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
 }
 
 /// The report for a person.

@@ -1,6 +1,7 @@
 //! `boxery vm remove`.
 
 use boxery_pin::VmName;
+use boxery_remote::embedded::EmbeddedVm;
 
 use crate::app::App;
 use crate::config;
@@ -9,7 +10,7 @@ use crate::exit::Exit;
 
 /// Forget a VM
 ///
-/// Nothing on the VM is touched. Pins that name it stay, and deny every call until
+/// Nothing on the VM is touched; one on this machine is ended and removed. Pins that name it stay, and deny every call until
 /// they are removed, so that nothing runs on this laptop by accident.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -20,10 +21,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     app.refuse_agents("vm remove")?;
     let known = app.config()?;
-    known.vm(&args.name)?;
+    let embedded = known.vm(&args.name)?.is_embedded();
     config::edit(&app.config_path(), |document| {
         config::remove_vm(document, &args.name);
     })?;
+    if embedded {
+        EmbeddedVm::new(app.embedded_folder(&args.name)).remove()?;
+    }
     app.ui.say(format_args!("forgot VM {}", args.name));
     let pins = app.pins().list()?;
     let left = pins
