@@ -1,6 +1,9 @@
 //! `boxery demo` and `boxery hook prove`, with agents that obey and that don't.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't set its scene up should fail at once")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't set its scene up should fail at once"
+)]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -27,7 +30,9 @@ fn processes_of(folder: &Path) -> Vec<String> {
     let wanted = folder.to_str().unwrap();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(line) = fs::read(entry.path().join("cmdline")) else { continue };
+        let Ok(line) = fs::read(entry.path().join("cmdline")) else {
+            continue;
+        };
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         if line.contains(wanted) {
             found.push(line);
@@ -38,7 +43,10 @@ fn processes_of(folder: &Path) -> Vec<String> {
 
 /// Nothing in the home, nothing in the folder for temporary files, nobody running.
 fn assert_nothing_is_left(sandbox: &Sandbox, temporary: &Path) {
-    let left: Vec<_> = fs::read_dir(temporary).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> = fs::read_dir(temporary)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert_eq!(left, Vec::<PathBuf>::new());
     assert_eq!(fs::read_dir(sandbox.home()).unwrap().count(), 0);
     assert_eq!(fs::read_dir(sandbox.project()).unwrap().count(), 0);
@@ -49,8 +57,15 @@ fn assert_nothing_is_left(sandbox: &Sandbox, temporary: &Path) {
 fn the_demo_shows_all_it_promises_and_leaves_nothing() {
     let sandbox = Sandbox::new();
     let temporary = temporary(&sandbox);
-    let output = sandbox.boxery(["demo"]).env("TMPDIR", &temporary).output().unwrap();
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = sandbox
+        .boxery(["demo"])
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{stdout}{stderr}");
     for promised in [
         "ok the hook: exit 0, no output",
@@ -66,7 +81,10 @@ fn the_demo_shows_all_it_promises_and_leaves_nothing() {
         "~ greeting.txt",
         "Everything held, and nothing is left.",
     ] {
-        assert!(stdout.contains(promised), "{promised:?} is missing in: {stdout}");
+        assert!(
+            stdout.contains(promised),
+            "{promised:?} is missing in: {stdout}"
+        );
     }
     assert_eq!(stderr, "");
     assert_nothing_is_left(&sandbox, &temporary);
@@ -78,7 +96,11 @@ fn the_demo_shows_all_it_promises_and_leaves_nothing() {
 #[case::in_guard("Pinned, in guard", Signal::TERM, 143)]
 #[case::during_the_proof("Redirect needs a proof", Signal::INT, 130)]
 #[case::in_redirect("Pinned, in redirect", Signal::HUP, 129)]
-fn an_interrupted_demo_leaves_nothing(#[case] step: &str, #[case] signal: Signal, #[case] exit: i32) {
+fn an_interrupted_demo_leaves_nothing(
+    #[case] step: &str,
+    #[case] signal: Signal,
+    #[case] exit: i32,
+) {
     let sandbox = Sandbox::new();
     let temporary = temporary(&sandbox);
     let mut child = sandbox
@@ -93,9 +115,18 @@ fn an_interrupted_demo_leaves_nothing(#[case] step: &str, #[case] signal: Signal
     kill_process(Pid::from_child(&child), signal).unwrap();
     lines.for_each(drop);
     let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     let status = child.wait().unwrap();
-    assert_eq!((status.code(), status.signal()), (Some(exit), None), "{said}");
+    assert_eq!(
+        (status.code(), status.signal()),
+        (Some(exit), None),
+        "{said}"
+    );
     assert_eq!(said, "error: interrupted; everything is removed\n");
     assert_nothing_is_left(&sandbox, &temporary);
 }
@@ -111,8 +142,19 @@ fn agent(sandbox: &Sandbox, before: &str) -> String {
 
 /// The report of a proof and its exit status.
 fn prove(sandbox: &Sandbox, program: &str) -> (Value, Option<i32>) {
-    let arguments = ["hook", "prove", "claude-code", "--json", "--executable", program];
-    let output = sandbox.boxery(arguments).env("TMPDIR", temporary(sandbox)).output().unwrap();
+    let arguments = [
+        "hook",
+        "prove",
+        "claude-code",
+        "--json",
+        "--executable",
+        program,
+    ];
+    let output = sandbox
+        .boxery(arguments)
+        .env("TMPDIR", temporary(sandbox))
+        .output()
+        .unwrap();
     let report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     (report, output.status.code())
@@ -128,7 +170,10 @@ fn an_agent_that_obeys_is_proven_as_the_program_that_calls_the_hook() {
     let program = agent(&sandbox, ":");
     let (report, exit) = prove(&sandbox, &program);
     assert_eq!(exit, Some(0), "{report:#}");
-    assert_eq!(report["proven"], serde_json::json!(["default", "bypassPermissions"]));
+    assert_eq!(
+        report["proven"],
+        serde_json::json!(["default", "bypassPermissions"])
+    );
     let binary = Path::new(BOXERY).canonicalize().unwrap();
     assert_eq!(report["executable"], serde_json::json!(binary));
     assert_eq!(report["checks"].as_array().unwrap().len(), 16);
@@ -138,10 +183,15 @@ fn an_agent_that_obeys_is_proven_as_the_program_that_calls_the_hook() {
 
 #[rstest]
 // It has no hooks: everything runs here.
-#[case::without_hooks("mkdir -p none; echo '{}' >none/settings.json; export CLAUDE_CONFIG_DIR=$PWD/none", "it ran on this machine")]
+#[case::without_hooks(
+    r#"mkdir -p none; export CLAUDE_CONFIG_DIR=$PWD/none
+    echo '{"permissions": {"allow": ["Bash", "Monitor"]}}' >none/settings.json"#,
+    "it ran on this machine"
+)]
 // It obeys denials and drops rewrites, as agents have done.
 #[case::drops_rewrites(
-    "sed -i 's/hook run claude-code/& | sed s,updatedInput,ignored,/' \"$CLAUDE_CONFIG_DIR/settings.json\"",
+    r#"mkdir -p bin; export PATH=$PWD/bin:$PATH
+    printf '#!/bin/bash\n/bin/sh "$@" | sed s,updatedInput,ignored,\n' >bin/sh; chmod +x bin/sh"#,
     "it ran on this machine"
 )]
 // It never calls its tools.
@@ -151,14 +201,20 @@ fn an_agent_that_does_not_obey_is_not_proven(#[case] before: &str, #[case] probl
     let program = agent(&sandbox, before);
     if problem.is_empty() {
         let said = sandbox.run(&["hook", "prove", "--executable", &program]);
-        assert!(said.starts_with("exit: 125") && said.contains("it asked its model nothing"), "{said}");
+        assert!(
+            said.starts_with("exit: 125") && said.contains("it asked its model nothing"),
+            "{said}"
+        );
     } else {
         let (report, exit) = prove(&sandbox, &program);
         assert_eq!(exit, Some(1), "{report:#}");
         assert_eq!(report["proven"], serde_json::json!([]));
         let checks = report["checks"].as_array().unwrap();
         let bad = checks.iter().filter(|check| check["mode"] == "redirect");
-        assert!(bad.clone().all(|check| check["problem"] == problem), "{report:#}");
+        assert!(
+            bad.clone().all(|check| check["problem"] == problem),
+            "{report:#}"
+        );
     }
     assert_eq!(proofs(&sandbox), 0);
 }
@@ -169,5 +225,8 @@ fn an_agent_that_is_not_there_cannot_be_judged() {
     let said = sandbox.run(&["hook", "prove", "--executable", "/nonexistent/claude"]);
     assert!(said.starts_with("exit: 2\n"), "{said}");
     let said = sandbox.run(&["hook", "prove"]);
-    assert!(said.starts_with("exit: 2\n") && said.contains("`claude` is not on PATH"), "{said}");
+    assert!(
+        said.starts_with("exit: 2\n") && said.contains("`claude` is not on PATH"),
+        "{said}"
+    );
 }
