@@ -39,13 +39,33 @@ fn install_twice_and_uninstall_leave_the_settings_as_they_were() {
     let sandbox = Sandbox::new();
     let original = "{\r\n\t\"model\": \"opus\"\r\n}";
     put(&user_settings(&sandbox), original);
-    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    installed boxery's hook for Claude Code in [SCRATCH]/home/.claude/settings.json
+    ");
     let installed = text(&user_settings(&sandbox));
-    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    boxery's hook for Claude Code is already in [SCRATCH]/home/.claude/settings.json
+    ");
     assert_eq!(text(&user_settings(&sandbox)), installed);
-    assert_snapshot!(run(&sandbox, &["hook", "uninstall", "claude-code"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "uninstall", "claude-code"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    removed boxery's hook for Claude Code from [SCRATCH]/home/.claude/settings.json
+    ");
     assert_eq!(text(&user_settings(&sandbox)), original);
-    assert_snapshot!(run(&sandbox, &["hook", "uninstall", "claude-code"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "uninstall", "claude-code"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    boxery's hook for Claude Code is not installed here
+    ");
 }
 
 #[rstest]
@@ -78,9 +98,19 @@ fn claudes_own_variable_moves_the_users_settings() {
 #[test]
 fn another_file_can_be_named() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code", "--file", "mine.json"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code", "--file", "mine.json"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    installed boxery's hook for Claude Code in [SCRATCH]/project/mine.json
+    ");
     assert!(sandbox.project().join("mine.json").exists());
-    assert_snapshot!(run(&sandbox, &["hook", "uninstall", "claude-code", "--file", "mine.json"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "uninstall", "claude-code", "--file", "mine.json"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    removed boxery's hook for Claude Code from [SCRATCH]/project/mine.json
+    ");
     assert!(!sandbox.project().join("mine.json").exists());
 }
 
@@ -184,8 +214,30 @@ fn what_keeps_the_hook_from_the_last_word_is_named() {
         "{ // x\n}",
     );
     put(&sandbox.project().join("fence.json"), "{}");
-    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @"");
-    assert_snapshot!(run(&sandbox, &["hook", "status"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @r#"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    installed boxery's hook for Claude Code in [SCRATCH]/home/.claude/settings.json
+    careful: Claude Code does not start this hook here, because of `disableAllHooks` in [SCRATCH]/project/.claude/settings.json
+    careful: another hook may rewrite the same call, so redirect stays guard: rtk hook claude ([SCRATCH]/project/.claude/settings.json)
+    careful: Claude Code drops settings that it can't read, and they may hold hooks: [SCRATCH]/project/.claude/settings.local.json: key must be a string at line 1 column 3
+    this version can't enforce policies yet, and `[SCRATCH]/project/fence.json` applies here: while pinned, commands are refused unless [SCRATCH]/home/.config/boxery/config.toml has `policy = "ignore"`
+    "#);
+    assert_snapshot!(run(&sandbox, &["hook", "status"]), @r"
+    exit: 1
+    ----- stdout
+    Claude Code: not installed, or not called
+      user     in [SCRATCH]/home/.claude/settings.json
+      project  not in [SCRATCH]/project/.claude/settings.json
+      local    can't be read: [SCRATCH]/project/.claude/settings.local.json: key must be a string at line 1 column 3
+      mode     guard, unless a pin says otherwise
+      proven   no; redirect stays guard
+      off      `disableAllHooks` in [SCRATCH]/project/.claude/settings.json
+      rewriter rtk hook claude ([SCRATCH]/project/.claude/settings.json)
+      broken   [SCRATCH]/project/.claude/settings.local.json: key must be a string at line 1 column 3
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -275,9 +327,29 @@ fn what_is_printed_is_what_is_installed() {
 #[test]
 fn status_says_what_is_installed_and_whether_it_works() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(run(&sandbox, &["hook", "status"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "status"]), @r"
+    exit: 1
+    ----- stdout
+    Claude Code: not installed, or not called
+      user     not in [SCRATCH]/home/.claude/settings.json
+      project  not in [SCRATCH]/project/.claude/settings.json
+      local    not in [SCRATCH]/project/.claude/settings.local.json
+      mode     guard, unless a pin says otherwise
+      proven   no; redirect stays guard
+    ----- stderr
+    ");
     sandbox.run(&["hook", "install", "claude-code"]);
-    assert_snapshot!(run(&sandbox, &["hook", "status", "claude-code"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "status", "claude-code"]), @r"
+    exit: 0
+    ----- stdout
+    Claude Code: installed
+      user     in [SCRATCH]/home/.claude/settings.json
+      project  not in [SCRATCH]/project/.claude/settings.json
+      local    not in [SCRATCH]/project/.claude/settings.local.json
+      mode     guard, unless a pin says otherwise
+      proven   no; redirect stays guard
+    ----- stderr
+    ");
     let json = sandbox
         .boxery(["hook", "status", "--json"])
         .output()
@@ -288,9 +360,30 @@ fn status_says_what_is_installed_and_whether_it_works() {
 
     let path = user_settings(&sandbox);
     put(&path, &text(&path).replace(BOXERY, "/gone/boxery"));
-    assert_snapshot!(run(&sandbox, &["hook", "status"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "status"]), @r"
+    exit: 1
+    ----- stdout
+    Claude Code: not installed, or not called
+      user     in [SCRATCH]/home/.claude/settings.json, but /gone/boxery can't be started; reinstall
+      project  not in [SCRATCH]/project/.claude/settings.json
+      local    not in [SCRATCH]/project/.claude/settings.local.json
+      mode     guard, unless a pin says otherwise
+      proven   no; redirect stays guard
+    ----- stderr
+    ");
     put(&path, "{ // x\n}");
-    assert_snapshot!(run(&sandbox, &["hook", "status"]), @"");
+    assert_snapshot!(run(&sandbox, &["hook", "status"]), @r"
+    exit: 2
+    ----- stdout
+    Claude Code: not installed, or not called
+      user     can't be read: [SCRATCH]/home/.claude/settings.json: key must be a string at line 1 column 3
+      project  not in [SCRATCH]/project/.claude/settings.json
+      local    not in [SCRATCH]/project/.claude/settings.local.json
+      mode     guard, unless a pin says otherwise
+      proven   no; redirect stays guard
+      broken   [SCRATCH]/home/.claude/settings.json: key must be a string at line 1 column 3
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -312,11 +405,9 @@ fn an_installed_entry_says_nothing_while_nothing_is_pinned() {
     let payload = r#"{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"id"}}"#;
     // The hook may end before it has read everything.
     drop(child.stdin.take().unwrap().write_all(payload.as_bytes()));
-    assert_snapshot!(sandbox.render(&child.wait_with_output().unwrap()), @"
+    assert_snapshot!(sandbox.render(&child.wait_with_output().unwrap()), @r"
     exit: 0
     ----- stdout
-
     ----- stderr
-
     ");
 }

@@ -129,10 +129,13 @@ impl Report {
     }
 
     fn exit(&self) -> Exit {
-        match () {
-            () if self.is_live() => Exit::Done,
-            () if !self.environment.unreadable.is_empty() => Exit::CannotSay,
-            () => Exit::No,
+        let is_off = self.environment.disabled.is_some() || self.environment.managed_only.is_some();
+        if self.is_live() {
+            Exit::Done
+        } else if is_off || self.environment.unreadable.is_empty() {
+            Exit::No
+        } else {
+            Exit::CannotSay
         }
     }
 
