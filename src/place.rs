@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::config::Vm;
 use crate::env;
 use crate::error::Failure;
+use crate::random;
 
 /// A folder that belongs to no project of the pin.
 #[derive(Debug, thiserror::Error)]
@@ -179,9 +180,7 @@ pub(crate) fn laptop_id(app: &App) -> Result<String, PlaceError> {
         Err(source) if source.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(error(source)),
     }
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|source| error(source.into()))?;
-    let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = random::hex().map_err(error)?;
     fs::create_dir_all(&app.env.state).map_err(error)?;
     let mut file = tempfile::NamedTempFile::new_in(&app.env.state).map_err(error)?;
     file.write_all(id.as_bytes()).map_err(error)?;

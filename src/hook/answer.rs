@@ -17,6 +17,7 @@ use super::{session, tripwire};
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
+use crate::random;
 
 /// One hook event and what is known around it.
 pub(crate) struct Hook<'a> {
@@ -145,7 +146,7 @@ fn pinned_decision(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) ->
     match &hook.event.kind {
         EventKind::BeforeTool(call) | EventKind::SkillShell(call) => {
             let overdue = tripwire::look_at_overdue(hook, pinned);
-            let token = match effects::fresh_token() {
+            let token = match random::hex() {
                 Ok(token) => token,
                 Err(problem) => {
                     return deny(format!("boxery can't make a random number ({problem})"));

@@ -12,13 +12,7 @@ use super::gather::Pinned;
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
-
-/// 32 hex digits that nobody can guess.
-pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
-}
+use crate::random;
 
 /// Leave the ticket, the spooled text and the note of `call`, and record `ruling`.
 pub(crate) fn carry_out(
@@ -75,7 +69,7 @@ fn leave_ticket(
         expires_at: hook.now + Ticket::LIFETIME,
     };
     // The token of a spool file stands in the rewritten text, so the ticket has its own.
-    Ok(tickets(hook.app).write(&ticket, &fresh_token()?)?)
+    Ok(tickets(hook.app).write(&ticket, &random::hex()?)?)
 }
 
 /// The tickets.
