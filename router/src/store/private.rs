@@ -1,6 +1,5 @@
 //! Private files: 0600 in a 0700 folder, replaced as a whole, never through a link.
 
-use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -8,7 +7,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 
 /// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,18 +51,7 @@ const LARGEST_RECORD: u64 = 64 << 10;
 
 /// The SHA-256 over `parts` with NUL between them, in hex.
 pub(crate) fn sha256_hex(parts: &[&[u8]]) -> String {
-    let mut hasher = Sha256::new();
-    for (index, part) in parts.iter().enumerate() {
-        if index > 0 {
-            hasher.update([0]);
-        }
-        hasher.update(part);
-    }
-    let mut hex = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    boxery_record::sha256_hex(&parts.join(&0))
 }
 
 pub(crate) fn create_folder(folder: &Utf8Path) -> Result<(), StoreError> {
