@@ -50,6 +50,8 @@ impl ProcessId {
         if Self::of(self.pid) != Some(self) {
             return Vec::new();
         }
+        // Each argument ends with NUL, the last one too.
+        let text = text.strip_suffix(b"\0").unwrap_or(&text);
         text.split(|byte| *byte == 0)
             .map(|part| String::from_utf8_lossy(part).into_owned())
             .collect()

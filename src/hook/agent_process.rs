@@ -22,16 +22,6 @@ pub(crate) fn agent_process(ancestors: &[ProcessId]) -> Option<ProcessId> {
     })
 }
 
-/// The command line of a running process; empty when it is gone or another user's.
-pub(crate) fn arguments_of(process: ProcessId) -> Vec<String> {
-    let bytes = std::fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
-    bytes
-        .split(|byte| *byte == 0)
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect()
-}
-
 /// The program file of a running process: the file that it was started from, even
 /// when another one lies at its path by now.
 ///

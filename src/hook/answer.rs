@@ -9,7 +9,7 @@ use boxery_router::{
 };
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::agent_process::{agent_process, arguments_of};
+use super::agent_process::agent_process;
 use super::arguments::{Depth, HookCall};
 use super::effects;
 use super::gather::{Answers, Pinned, read_pinned, with_situation};
@@ -51,7 +51,7 @@ impl Hook<'_> {
             machine: Utf8Path::new("/"),
             arguments: self.arguments.get_or_init(|| {
                 agent_process(&self.ancestors)
-                    .map(arguments_of)
+                    .map(ProcessId::arguments)
                     .unwrap_or_default()
             }),
         }
