@@ -51,7 +51,7 @@ const LARGEST_RECORD: u64 = 64 << 10;
 
 /// The SHA-256 over `parts` with NUL between them, in hex.
 pub(crate) fn sha256_hex(parts: &[&[u8]]) -> String {
-    boxery_record::sha256_hex(&parts.join(&0))
+    boxery_record::sha256_hex(&parts.join(&0_u8))
 }
 
 pub(crate) fn create_folder(folder: &Utf8Path) -> Result<(), StoreError> {
