@@ -263,11 +263,13 @@ impl RemoteError {
                 format!("`boxery vm seed {vm}` sends the project to the VM")
             }
             Self::NoSpace { .. } => "free some space on the VM".to_owned(),
-            Self::Start { .. }
-            | Self::File { .. }
-            | Self::FolderDenied { .. }
-            | Self::NotWritable { .. }
-            | Self::BadRequest { .. } => return None,
+            Self::FolderDenied { .. } => {
+                "let the VM's user enter it, or name another folder with `--cwd`".to_owned()
+            }
+            Self::NotWritable { .. } => "let the VM's user write there, or take another folder: \
+                 `--dir` of `boxery vm add`, `dir` in config.toml"
+                .to_owned(),
+            Self::Start { .. } | Self::File { .. } | Self::BadRequest { .. } => return None,
         };
         Some(hint)
     }

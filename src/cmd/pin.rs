@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// Run the agent's shell calls in the VM
     #[arg(long)]
     redirect: bool,
-    /// What to do when project and copy differ
+    /// What to do when project and copy differ: warn, deny or off; this version sends
+    /// no changes along, so that sync comes down to warn
     #[arg(long, value_name = "RULE", value_parser = parse_drift)]
     drift: Option<DriftRule>,
     /// Pin this session of Claude Code instead

@@ -19,7 +19,7 @@ const KEPT: u64 = 30 * 24 * 3600;
 /// what the user should know of it.
 pub(crate) fn begin(hook: &Hook<'_>, source: &StartSource) -> Option<String> {
     let seen = Seen::new(hook.app.env.state_path("seen"));
-    // For `hook status` only.
+    // It only tells when this hook was last called.
     seen.note(&hook.event.agent, hook.event.session.as_ref(), hook.now)
         .ok();
     let (Some(session), Some(folder)) = (&hook.event.session, &hook.folder) else {

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// ask rules still hold
     #[arg(long)]
     auto_approve: bool,
-    /// Leave the MCP server out
+    /// Leave the MCP server out; this version has none
     #[arg(long)]
     no_mcp: bool,
     #[command(flatten)]

@@ -10,8 +10,9 @@ use crate::exit::Exit;
 
 /// Forget a VM
 ///
-/// Nothing on the VM is touched; one on this machine is ended and removed. Pins that name it stay, and deny every call until
-/// they are removed, so that nothing runs on this laptop by accident.
+/// Nothing on the VM is touched; one on this machine is ended and removed. Pins that
+/// name it stay, and deny every call until they are removed, so that nothing runs on
+/// this laptop by accident.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The VM
