@@ -56,6 +56,13 @@ const OPEN_SETS: &[(&str, &str, &[(&str, &str)])] = &[
         ],
     ),
     ("src/cmd", "src/cmd/mod.rs", &[]),
+    (
+        "src/cmd/hook",
+        "src/cmd/hook/mod.rs",
+        &[("target", "which agents and settings files a verb is about")],
+    ),
+    ("src/cmd/log", "src/cmd/log/mod.rs", &[]),
+    ("src/cmd/vm", "src/cmd/vm/mod.rs", &[]),
 ];
 
 /// Licences that a dependency may be used under.
