@@ -1,8 +1,10 @@
 //! The command line: `boxery VERB …`.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use boxery_pin::NameError;
 use clap::{CommandFactory as _, Parser};
 
 use crate::app::App;
@@ -55,7 +57,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// clap's complaint in the house's form: its first paragraph, its tips as hints.
+/// clap's complaint in the house's form: its first paragraph, its tips as hints. A
+/// name that breaks the rules of its kind is told these rules.
 fn usage(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default();
@@ -63,7 +66,13 @@ fn usage(error: &clap::Error) -> Failure {
     let tip = text
         .lines()
         .find_map(|line| line.trim().strip_prefix("tip: "));
-    let hint = tip.map_or_else(|| "see `boxery --help`".to_owned(), str::to_owned);
+    let hint = if let Some(cause) = error.source()
+        && let Some(name) = cause.downcast_ref::<NameError>()
+    {
+        name.hint()
+    } else {
+        tip.unwrap_or("see `boxery --help`")
+    };
     Failure::usage(message.split_whitespace().collect::<Vec<_>>().join(" ")).hint(hint)
 }
 
