@@ -12,11 +12,10 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use boxery_agents::{ADAPTERS, Surroundings};
+use boxery_agents::{ADAPTERS, EntryOptions, Surroundings, hook_command};
 use boxery_pin::{AgentId, Mode, PinFile, PinKey, PinStore, SessionId};
 use boxery_router::{ExecutableId, Proof, Proofs};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -44,16 +43,10 @@ fn main() -> ExitCode {
     let guard = home(&folder.join("guard"), Some(Mode::Guard));
     let redirect = home(&folder.join("redirect"), Some(Mode::Redirect));
 
-    let boxery = Path::new(BOXERY)
-        .canonicalize()
-        .unwrap()
-        .display()
-        .to_string();
+    let boxery = Utf8Path::new(BOXERY).canonicalize_utf8().unwrap();
     let hook = ["hook", "run", "claude-code"];
-    let entry = format!(
-        "{boxery} hook run claude-code || {{ [ -n \"$BOXERY_VM\" ] && exit 2; for f in \
-         \"${{XDG_STATE_HOME:-$HOME/.local/state}}/boxery/pins/\"*; do [ -e \"$f\" ] && exit 2; done; exit 0; }}"
-    );
+    let entry = hook_command(&boxery, "claude-code", &EntryOptions::default()).unwrap();
+    let boxery = boxery.into_string();
     let case = |name, against, program: &str, arguments: &[&str], home: &Utf8Path| Case {
         name,
         against,
