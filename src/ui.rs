@@ -81,8 +81,8 @@ impl Ui {
     pub(crate) fn progress(self, state: Option<&str>) {
         let mut err = io::stderr();
         if err.is_terminal() {
-            let _ = write!(err, "\r\x1b[K{}", state.unwrap_or_default());
-            let _ = err.flush();
+            write!(err, "\r\x1b[K{}", state.unwrap_or_default()).ok();
+            err.flush().ok();
         }
     }
 
