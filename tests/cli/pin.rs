@@ -1,5 +1,10 @@
 //! `pin` and `unpin`, as a person and as an agent would use them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't set its scene up should fail at once"
+)]
+
 use std::path::Path;
 use std::process::Command;
 
