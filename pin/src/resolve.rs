@@ -258,10 +258,7 @@ impl<'a> Search<'a> {
         wanted.retain(|name| self.names.contains(name));
         let pins = self.read(&wanted)?;
         if pins.is_empty() {
-            self.step(format!(
-                "no pin for any of the {} processes above",
-                lookup.ancestors.len()
-            ));
+            self.step("no pin for any of the processes above");
         }
         self.decide(&pins)
     }

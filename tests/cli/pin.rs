@@ -1,5 +1,10 @@
 //! `pin` and `unpin`, as a person and as an agent would use them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't set its scene up should fail at once"
+)]
+
 use std::path::Path;
 use std::process::Command;
 
@@ -64,25 +69,75 @@ fn pins(sandbox: &Sandbox) -> usize {
 
 #[test]
 fn nothing_pinned_is_a_no() {
-    insta::assert_snapshot!(sandbox().run(&["pin"]), @"");
-    insta::assert_snapshot!(sandbox().run(&["pin", "--explain"]), @"");
+    insta::assert_snapshot!(sandbox().run(&["pin"]), @r"
+    exit: 1
+    ----- stdout
+    ----- stderr
+    nothing is pinned here
+    ");
+    insta::assert_snapshot!(sandbox().run(&["pin", "--explain"]), @r"
+    exit: 1
+    ----- stdout
+    BOXERY_VM is not set
+    nothing is pinned at all
+    ----- stderr
+    nothing is pinned here
+    ");
 }
 
 #[test]
 fn a_person_pins_the_project_and_is_told_how_to_undo_it() {
     let sandbox = sandbox();
-    insta::assert_snapshot!(without_digits(&sandbox.run(&["pin", "dev"])), @"");
-    insta::assert_snapshot!(without_digits(&sandbox.run(&["pin"])), @"");
-    insta::assert_snapshot!(at_terminal(&sandbox, &["unpin"]), @"");
+    insta::assert_snapshot!(without_digits(&sandbox.run(&["pin", "dev"])), @r"
+    exit: 0
+    ----- stdout
+    VM      dev, by project [SCRATCH]/project
+    mode    guard
+    path    [SCRATCH]/project -> /srv/boxery/project-[8 HEX]
+    policy  no policy file
+    ----- stderr
+    pinned project [SCRATCH]/project to VM dev
+    undo: `boxery unpin` here, in a terminal of your own
+    ");
+    insta::assert_snapshot!(without_digits(&sandbox.run(&["pin"])), @r"
+    exit: 0
+    ----- stdout
+    VM      dev, by project [SCRATCH]/project
+    mode    guard
+    path    [SCRATCH]/project -> /srv/boxery/project-[8 HEX]
+    policy  no policy file
+    ----- stderr
+    ");
+    insta::assert_snapshot!(at_terminal(&sandbox, &["unpin"]), @r"
+    exit: 0
+    ----- stdout
+    unpinned project [SCRATCH]/project
+    ----- stderr
+    ");
     assert_eq!(pins(&sandbox), 0);
-    insta::assert_snapshot!(sandbox.run(&["unpin"]), @"");
+    insta::assert_snapshot!(sandbox.run(&["unpin"]), @r"
+    exit: 0
+    ----- stdout
+    ----- stderr
+    nothing is pinned here
+    ");
 }
 
 #[test]
 fn an_agents_shell_pins_its_session_and_not_the_project() {
     let sandbox = sandbox();
     let pinned = text(&sandbox, claude(&sandbox, "s-1", &["pin", "dev"]));
-    insta::assert_snapshot!(without_digits(&pinned), @"");
+    insta::assert_snapshot!(without_digits(&pinned), @r"
+    exit: 0
+    ----- stdout
+    VM      dev, by session s-1 of claude-code
+    mode    guard
+    path    [SCRATCH]/project -> /srv/boxery/project-[8 HEX]
+    policy  no policy file
+    ----- stderr
+    pinned session s-1 of claude-code to VM dev
+    undo: `boxery unpin --session s-1` in a terminal of your own
+    ");
     assert!(text(&sandbox, claude(&sandbox, "s-1", &["pin"])).starts_with("exit: 0\n"));
     assert!(text(&sandbox, claude(&sandbox, "s-2", &["pin"])).starts_with("exit: 1\n"));
     assert!(sandbox.run(&["pin"]).starts_with("exit: 1\n"));
@@ -212,7 +267,17 @@ fn a_pin_rests_for_a_while_and_pinning_again_ends_the_rest() {
     let shown = at_terminal(&sandbox, &["unpin", "--for", "10m"]);
     assert!(shown.contains("for 600 s"), "{shown}");
     assert_eq!(pins(&sandbox), 1);
-    insta::assert_snapshot!(sandbox.run(&["pin", "--explain"]), @"");
+    insta::assert_snapshot!(sandbox.run(&["pin", "--explain"]), @r"
+    exit: 1
+    ----- stdout
+    BOXERY_VM is not set
+    the call belongs to no agent's session
+    no pin for any of the processes above
+    a project is pinned at or for `[SCRATCH]/project`
+    the pin of project [SCRATCH]/project is suspended for now
+    ----- stderr
+    nothing is pinned here
+    ");
     sandbox.run(&["pin", "dev"]);
     assert!(sandbox.run(&["pin"]).contains("mode    redirect"));
     at_terminal(&sandbox, &["unpin", "--for", "0s"]);
