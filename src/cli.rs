@@ -51,8 +51,19 @@ pub(crate) fn main() -> ExitCode {
             return report(ui, &usage(&error));
         }
     };
-    match App::new().and_then(|app| cli.verb.run(&app)) {
+    let ended = App::new().and_then(|app| {
+        // Pins that have ended go whenever somebody comes by; one that can't be
+        // removed ends all the same.
+        app.pins().expire(env::now()).ok();
+        cli.verb.run(&app)
+    });
+    match ended {
         Ok(exit) => exit.into(),
+        // Beside a command's own words, boxery's are one line that says whose it is.
+        Err(failure) if matches!(cli.verb, Verb::Run(_)) => {
+            ui.note(failure.one_line());
+            failure.status().into()
+        }
         Err(failure) => report(ui, &failure),
     }
 }

@@ -30,7 +30,12 @@ impl Env {
     /// Relative values of the XDG variables are ignored, as the XDG Base Directory
     /// Specification 0.8 demands.
     pub(crate) fn read() -> Result<Self, Failure> {
-        let home = absolute("HOME").ok_or_else(|| {
+        // Without HOME the user's entry in the password database names the folder.
+        let home = absolute("HOME").or_else(|| {
+            let home = Utf8PathBuf::from_path_buf(std::env::home_dir()?).ok()?;
+            home.is_absolute().then_some(home)
+        });
+        let home = home.ok_or_else(|| {
             Failure::from("HOME is not an absolute path in UTF-8".to_owned())
                 .hint("set HOME to your home folder")
         })?;

@@ -55,6 +55,20 @@ impl Failure {
         self.exit
     }
 
+    /// The same in one line, for a place where a command's own words stand too.
+    pub(crate) fn one_line(&self) -> String {
+        let mut text = self.error.to_string();
+        let mut cause = self.error.source();
+        while let Some(error) = cause {
+            let _ = write!(text, ": {error}");
+            cause = error.source();
+        }
+        if let Some(hint) = &self.hint {
+            let _ = write!(text, " ({hint})");
+        }
+        text
+    }
+
     /// The lines for standard error, each cause on its own, each ended.
     pub(crate) fn render(&self) -> String {
         let mut text = format!("error: {}\n", self.error);

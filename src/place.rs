@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -181,7 +182,11 @@ pub(crate) fn laptop_id(app: &App) -> Result<String, PlaceError> {
         Err(source) => return Err(error(source)),
     }
     let id = random::hex().map_err(error)?;
-    fs::create_dir_all(&app.env.state).map_err(error)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&app.env.state)
+        .map_err(error)?;
     let mut file = tempfile::NamedTempFile::new_in(&app.env.state).map_err(error)?;
     file.write_all(id.as_bytes()).map_err(error)?;
     // Whoever comes first wins; the other takes what stands there.

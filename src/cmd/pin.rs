@@ -64,8 +64,6 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
-    // What can't be removed now is removed another time.
-    app.pins().expire(env::now()).ok();
     if args.changes() {
         let pin = change(args, app)?;
         let mode = pin.mode.or(app.config()?.mode);

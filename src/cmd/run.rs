@@ -95,18 +95,23 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             timeout: args.timeout,
         };
         let end = if args.json {
-            run_as_json(app, &plan, &pipe, &request, &notes).await
+            run_as_json(app, &plan, args, &pipe, &request, notes).await
         } else {
             for note in &notes {
                 app.ui.note(note);
             }
             run_streaming(&plan, &pipe, &request).await
         };
-        let end = end.map_err(|error| reach::failure(&plan.vm, error))?;
         let mut ended = event(Kind::RunEnded, &plan, plan.ticket.as_ref());
-        ended.exit = Some(i32::from(end.exit.code()));
-        ended.bytes = Some(end.stdout_bytes + end.stderr_bytes);
+        match &end {
+            Ok(end) => {
+                ended.exit = Some(i32::from(end.exit.code()));
+                ended.bytes = Some(end.stdout_bytes + end.stderr_bytes);
+            }
+            Err(error) => ended.detail = Some(error.to_string()),
+        }
         record(app, &log, &ended);
+        let end = end.map_err(|error| reach::failure(&plan.vm, error))?;
         if !args.json {
             for note in closing_notes(&plan, args, end) {
                 app.ui.note(note);
@@ -342,9 +347,10 @@ struct Report<'a> {
 async fn run_as_json(
     app: &App,
     plan: &Plan,
+    args: &Args,
     pipe: &boxery_remote::Pipe,
     request: &RunRequest,
-    notes: &[String],
+    mut notes: Vec<String>,
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
     let (mut stdout, stdout_end) = tokio::io::duplex(1 << 16);
     let (mut stderr, stderr_end) = tokio::io::duplex(1 << 16);
@@ -362,6 +368,7 @@ async fn run_as_json(
         tokio::io::AsyncReadExt::read_to_end(&mut stderr, &mut err),
     );
     let end = end?;
+    notes.extend(closing_notes(plan, args, end));
     let report = Report {
         vm: &plan.vm,
         cwd: plan.cwd.as_ref(),
@@ -371,7 +378,7 @@ async fn run_as_json(
         stderr: String::from_utf8_lossy(&err).into_owned(),
         stdout_bytes: end.stdout_bytes,
         stderr_bytes: end.stderr_bytes,
-        notes,
+        notes: &notes,
     };
     if let Ok(text) = serde_json::to_string(&report) {
         app.ui.line(text);

@@ -39,7 +39,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     }
     let store = app.pins();
     let now = env::now();
-    store.expire(now).ok();
     let Some(key) = key(args, app)? else {
         app.ui.say("nothing is pinned here");
         return Ok(Exit::Done);

@@ -128,7 +128,20 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
         folder: hook.folder.as_deref(),
         now: hook.now,
     };
-    let resolved = match resolve(&hook.pins(), &lookup) {
+    let resolved = resolve(&hook.pins(), &lookup).and_then(|resolved| {
+        // A call that left the pinned project is still the pinned session's.
+        match (resolved, hook.project.as_deref()) {
+            (None, Some(project)) => resolve(
+                &hook.pins(),
+                &Lookup {
+                    folder: Some(project),
+                    ..lookup
+                },
+            ),
+            (resolved, _) => Ok(resolved),
+        }
+    });
+    let resolved = match resolved {
         Ok(None) => return rekeyed.map_or(Decision::Pass, |context| Decision::Tell { context }),
         Ok(Some(resolved)) => resolved,
         Err(error) => {

@@ -101,8 +101,8 @@ fn nothing_is_pinned(environment: Option<&Env>) -> bool {
     if env::boxery_vm().is_some() {
         return false;
     }
-    // Without a home there is no folder in which a pin could lie.
-    environment.is_none_or(
+    // Without a home nobody knows where pins lie, so one may.
+    environment.is_some_and(
         |environment| match std::fs::read_dir(environment.state_path("pins")) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,

@@ -8,6 +8,7 @@ use super::agent_process::agent_process;
 use super::answer::{Hook, line};
 use super::effects::{log, session_event, tickets};
 use super::gather::Pinned;
+use super::tripwire;
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
@@ -87,6 +88,8 @@ pub(crate) fn end(hook: &Hook<'_>, pinned: &Pinned) -> Decision {
     let mut event = session_event(hook, Kind::SessionEnd);
     event.vm = Some(pinned.resolved.vm.to_string());
     log(hook.app).append(&event).ok();
+    // The last chance to notice a call that never arrived.
+    tripwire::look_at_overdue(hook, pinned).ok();
     // What can't be removed now is removed another time.
     clean_up(hook.app, hook.now).ok();
     Decision::Pass

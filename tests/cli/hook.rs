@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use boxery_pin::{Mode, SessionId};
+use boxery_pin::{Mode, PinKey, SessionId};
 use boxery_router::{Alarms, Ticket, Tickets};
 use camino::Utf8Path;
 use rstest::rstest;
@@ -439,6 +439,41 @@ fn a_folder_outside_the_project_is_denied() {
         reason(&answer).contains("outside the pinned project"),
         "{answer}"
     );
+}
+
+#[rstest]
+#[case::guard(Mode::Guard)]
+#[case::redirect(Mode::Redirect)]
+fn a_call_that_left_a_pinned_project_is_still_pinned(#[case] mode: Mode) {
+    let scene = Scene::new();
+    let root = scene.project();
+    scene.pin(PinKey::Project { root }, mode);
+    let payload = scene.call("PreToolUse", "Bash", &json!({ "command": "id" }));
+    let mut payload: Value = serde_json::from_str(&payload).unwrap();
+    payload["cwd"] = scene.home().into_string().into();
+    let mut hook = scene.sandbox.boxery(["hook", "run", "claude-code"]);
+    hook.env("CLAUDE_PROJECT_DIR", scene.sandbox.project())
+        .current_dir(scene.sandbox.home());
+    let answer = answer(&feed(hook, &payload.to_string()));
+    assert!(reason(&answer).contains("pinned to VM dev"), "{answer}");
+}
+
+#[rstest]
+#[case::unset(None)]
+#[case::empty(Some(""))]
+#[case::relative(Some("home"))]
+fn a_home_that_nobody_names_does_not_open_a_pinned_session(#[case] home: Option<&str>) {
+    let scene = Scene::guarded();
+    let mut hook = scene.sandbox.boxery(["hook", "run", "claude-code"]);
+    hook.env_remove("HOME");
+    if let Some(home) = home {
+        hook.env("HOME", home);
+    }
+    // The state folder is known all the same.
+    hook.env("XDG_STATE_HOME", scene.home().join(".local/state"));
+    let payload = scene.call("PreToolUse", "Bash", &json!({ "command": "id" }));
+    let answer = answer(&feed(hook, &payload));
+    reason(&answer);
 }
 
 #[test]

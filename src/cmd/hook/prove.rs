@@ -1,7 +1,7 @@
 //! `boxery hook prove AGENT`.
 
 use boxery_pin::Mode;
-use boxery_router::Proofs;
+use boxery_router::{Alarms, Proofs};
 use camino::Utf8PathBuf;
 use serde_json::json;
 
@@ -42,12 +42,28 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let candidate = find_candidate(&args.agent, args.executable.as_deref())?;
     let report = prove(&env::own_binary()?, &candidate, &modes)?;
     report.store(&Proofs::new(app.env.state_path("proofs")), env::now())?;
+    if report.holds() && !env::inside_agent() {
+        end_alarms(app, &args.agent)?;
+    }
     if args.json {
         app.ui.line(to_json(&report));
     } else {
         show(app.ui, &report);
     }
     Ok(if report.holds() { Exit::Done } else { Exit::No })
+}
+
+/// A fresh proof, asked for by a person, ends what an earlier escape began: sessions
+/// that dropped to guard may redirect again.
+fn end_alarms(app: &App, agent: &str) -> Result<(), Failure> {
+    let alarms = Alarms::new(app.env.state_path("alarms"));
+    for alarm in alarms.list()?.into_iter().flatten() {
+        if alarm.agent.0 == agent {
+            alarms.clear(&alarm.agent, alarm.session.as_ref())?;
+            app.ui.say(format_args!("ended an alarm: {}", alarm.reason));
+        }
+    }
+    Ok(())
 }
 
 /// The report for a person.
