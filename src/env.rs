@@ -30,7 +30,7 @@ impl Env {
     /// Relative values of the XDG variables are ignored, as the XDG Base Directory
     /// Specification 0.8 demands.
     pub(crate) fn read() -> Result<Self, Failure> {
-        let home = absolute("HOME").ok_or_else(|| {
+        let home = absolute("HOME").or_else(account_home).ok_or_else(|| {
             Failure::from("HOME is not an absolute path in UTF-8".to_owned())
                 .hint("set HOME to your home folder")
         })?;
@@ -47,6 +47,15 @@ impl Env {
     pub(crate) fn state_path(&self, name: &str) -> Utf8PathBuf {
         self.state.join(name)
     }
+}
+
+/// The account's own home folder where `HOME` isn't set at all, as agents take it.
+fn account_home() -> Option<Utf8PathBuf> {
+    if std::env::var_os("HOME").is_some() {
+        return None;
+    }
+    let home = Utf8PathBuf::from_path_buf(std::env::home_dir()?).ok()?;
+    home.is_absolute().then_some(home)
 }
 
 fn absolute(name: &str) -> Option<Utf8PathBuf> {

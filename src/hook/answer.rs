@@ -80,8 +80,7 @@ fn decision(call: &HookCall, adapter: &'static dyn Adapter, payload: &[u8], app:
         Ok(event) => event,
         Err(error) => {
             let agent = boxery_pin::AgentId(adapter.name().to_owned());
-            let vm = env::boxery_vm();
-            if !any_may_apply(&app.pins(), vm.as_deref(), &agent, folder.as_deref()) {
+            if !may_be_pinned(app, &agent) {
                 return Decision::Pass;
             }
             return effects::unreadable(app, &agent, &error.to_string());
@@ -127,7 +126,24 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
         folder: hook.folder.as_deref(),
         now: hook.now,
     };
-    let resolved = match resolve(&hook.pins(), &lookup) {
+    let found = resolve(&hook.pins(), &lookup).and_then(|found| {
+        // A session whose folder moved out of its pinned project is still the project's.
+        match hook.project.as_deref().filter(|folder| folder.is_dir()) {
+            Some(project) if found.is_none() => resolve(
+                &hook.pins(),
+                &Lookup {
+                    folder: Some(project),
+                    ..lookup
+                },
+            ),
+            Some(_) | None => Ok(found),
+        }
+    });
+    let resolved = match found {
+        Ok(None) if is_call_of_no_session(hook) && may_be_pinned(hook.app, &hook.event.agent) => {
+            let failure = Failure::from("the call names no session".to_owned());
+            return unresolved(hook, &failure, None, None);
+        }
         Ok(None) => return rekeyed.map_or(Decision::Pass, |context| Decision::Tell { context }),
         Ok(Some(resolved)) => resolved,
         Err(error) => {
@@ -139,6 +155,26 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
         Ok(pinned) => pinned_decision(hook, &pinned, rekeyed),
         Err((failure, vm)) => unresolved(hook, &failure, None, Some(vm.as_str())),
     }
+}
+
+/// Whether this is a call whose session pin might be missed.
+fn is_call_of_no_session(hook: &Hook<'_>) -> bool {
+    hook.event.session.is_none()
+        && matches!(
+            hook.event.kind,
+            EventKind::BeforeTool(_) | EventKind::SkillShell(_)
+        )
+}
+
+/// Whether a pin may apply to a call of `agent` of which only the hook's own
+/// surroundings are known.
+pub(crate) fn may_be_pinned(app: &App, agent: &boxery_pin::AgentId) -> bool {
+    let vm = env::boxery_vm();
+    let project = env::claude_project_dir().filter(|folder| folder.is_dir());
+    let folder = env::current_folder().ok();
+    let applies =
+        |folder: Option<&Utf8Path>| any_may_apply(&app.pins(), vm.as_deref(), agent, folder);
+    applies(folder.as_deref()) || project.is_some_and(|project| applies(Some(&project)))
 }
 
 fn pinned_decision(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) -> Decision {

@@ -3,6 +3,7 @@
 mod completions;
 mod copies;
 mod hook;
+mod hook_escapes;
 mod install;
 mod pin;
 mod roundtrip;
