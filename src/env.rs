@@ -30,12 +30,7 @@ impl Env {
     /// Relative values of the XDG variables are ignored, as the XDG Base Directory
     /// Specification 0.8 demands.
     pub(crate) fn read() -> Result<Self, Failure> {
-        // Without HOME the user's entry in the password database names the folder.
-        let home = absolute("HOME").or_else(|| {
-            let home = Utf8PathBuf::from_path_buf(std::env::home_dir()?).ok()?;
-            home.is_absolute().then_some(home)
-        });
-        let home = home.ok_or_else(|| {
+        let home = absolute("HOME").or_else(account_home).ok_or_else(|| {
             Failure::from("HOME is not an absolute path in UTF-8".to_owned())
                 .hint("set HOME to your home folder")
         })?;
@@ -52,6 +47,15 @@ impl Env {
     pub(crate) fn state_path(&self, name: &str) -> Utf8PathBuf {
         self.state.join(name)
     }
+}
+
+/// The account's own home folder where `HOME` isn't set at all, as agents take it.
+fn account_home() -> Option<Utf8PathBuf> {
+    if std::env::var_os("HOME").is_some() {
+        return None;
+    }
+    let home = Utf8PathBuf::from_path_buf(std::env::home_dir()?).ok()?;
+    home.is_absolute().then_some(home)
 }
 
 fn absolute(name: &str) -> Option<Utf8PathBuf> {
@@ -171,6 +175,14 @@ pub(crate) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_secs())
+}
+
+/// `path` with a leading `~/` replaced by the home folder.
+pub(crate) fn expand_home(path: &str, home: &Utf8Path) -> Utf8PathBuf {
+    match path.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => Utf8PathBuf::from(path),
+    }
 }
 
 /// The user's login name (`USER`, else `LOGNAME`), where a target names none.

@@ -32,12 +32,12 @@ pub(crate) fn find_command(input: &Node) -> Option<(String, String)> {
     }
 }
 
-/// A text that isn't empty, or the texts of a list, one a line.
+/// A text that isn't empty, or the texts of a list, one a line; lists in it too.
 fn texts(value: &Node) -> Option<String> {
     let text = match value {
         Node::Text(text) => text.clone(),
         Node::List(list) => {
-            let texts: Vec<&str> = list.iter().filter_map(Node::text).collect();
+            let texts: Vec<String> = list.iter().filter_map(texts).collect();
             texts.join("\n")
         }
         Node::Null | Node::Bool(_) | Node::Number | Node::Object(_) => String::new(),
@@ -122,6 +122,7 @@ mod tests {
     #[case::deep(r#"{"a":[{"b":{"cmd":"id"}}]}"#, Some(("cmd", "id")))]
     #[case::a_list(r#"{"commands":["cd x","id"]}"#, Some(("commands", "cd x\nid")))]
     #[case::argv(r#"{"command":["sh","-c","id"]}"#, Some(("command", "sh\n-c\nid")))]
+    #[case::argvs(r#"{"commands":[["sh","-c","id"]]}"#, Some(("commands", "sh\n-c\nid")))]
     #[case::script(r#"{"script":"id"}"#, Some(("script", "id")))]
     #[case::shell_command(r#"{"shell_command":"id"}"#, Some(("shell_command", "id")))]
     #[case::test_cmd(r#"{"test_cmd":"make"}"#, Some(("test_cmd", "make")))]

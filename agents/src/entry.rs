@@ -50,7 +50,8 @@ pub fn hook_command(
     ))?;
     // Status 2 is boxery's own denial. Then what needs no disk, which may never
     // answer. The folder is found as boxery itself finds it; without one nobody can
-    // say that nothing is pinned. An unmatched `*` is an error in zsh alone.
+    // say that nothing is pinned. An unmatched `*` is an error in zsh alone; bash
+    // takes `noglob` from the variable SHELLOPTS.
     Ok(format!(
         "{call} || {{ {MARKER} \
          if [ \"$s\" = 2 ]; then exit 2; fi; \
@@ -60,7 +61,7 @@ pub fn hook_command(
          d=$d/boxery/pins; \
          if [ -z \"$b\" ]; then \
          if [ -d \"$d\" ] && {{ [ ! -r \"$d\" ] || [ ! -x \"$d\" ]; }}; then b=1; fi; \
-         if [ -n \"${{ZSH_VERSION-}}\" ]; then setopt nonomatch; fi; \
+         if [ -n \"${{ZSH_VERSION-}}\" ]; then setopt nonomatch; else set +f; fi; \
          for f in \"$d\"/*; do if [ -e \"$f\" ] || [ -L \"$f\" ]; then b=1; fi; done; fi; \
          if [ -n \"$b\" ]; then echo {reason} >&2; exit 2; fi; \
          exit 0; }}"

@@ -137,7 +137,10 @@ fn inherit(
         }
         Err(error) => return Err(error),
     };
-    let from = found.key;
+    let from = found.key.clone();
+    let left = (start.process.is_some() && found.process == start.process)
+        .then(|| found.clone())
+        .filter(|left| matches!(left.key, PinKey::Session { .. }) && rival.is_none());
     let pin = PinFile {
         key: PinKey::Session {
             agent: start.agent.clone(),
@@ -152,6 +155,13 @@ fn inherit(
         ..found
     };
     store.write_locked(&pin)?;
+    if let Some(left) = left {
+        // A process has one session at a time, and this one can be unpinned by itself.
+        store.write_locked(&PinFile {
+            process: None,
+            ..left
+        })?;
+    }
     Ok(match pin.rival {
         None => Rekey::Inherited {
             pin: Box::new(pin),

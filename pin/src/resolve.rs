@@ -206,6 +206,9 @@ impl<'a> Search<'a> {
         if let Some(found) = self.by_process(lookup)? {
             return Ok(Some(found));
         }
+        if let Some(found) = self.by_earlier_session(lookup)? {
+            return Ok(Some(found));
+        }
         self.by_project(lookup.folder)
     }
 
@@ -259,6 +262,27 @@ impl<'a> Search<'a> {
         let pins = self.read(&wanted)?;
         if pins.is_empty() {
             self.step("no pin for any of the processes above");
+        }
+        self.decide(&pins)
+    }
+
+    /// The pin of another session that a process above had: its re-keying at
+    /// `/clear` failed, or the agent never told of it. What can't be read may be
+    /// any session's, and is for [`rekey`](crate::rekey) to report.
+    fn by_earlier_session(&mut self, lookup: &Lookup<'_>) -> Result<Option<Resolved>, PinError> {
+        let (Some(agent), Some(_)) = (lookup.agent, lookup.session) else {
+            return Ok(None);
+        };
+        let of_agent = agent_digest(agent);
+        let mut pins = Vec::new();
+        for name in &self.names {
+            if matches!(PinName::parse(name), Some(PinName::Session { agent }) if agent == of_agent)
+                && let Ok(Some(pin)) = self.store.read_name(name)
+                && let Some(process) = pin.file.process
+                && lookup.ancestors.contains(&process)
+            {
+                pins.push(pin);
+            }
         }
         self.decide(&pins)
     }

@@ -181,7 +181,13 @@ fn find_git(folder: &Path) -> Result<Option<std::path::PathBuf>, String> {
     for level in folder.ancestors() {
         let dot_git = level.join(".git");
         match std::fs::metadata(&dot_git) {
-            Ok(metadata) if metadata.is_dir() => return Ok(Some(dot_git)),
+            // git passes by a folder that isn't one of its own and looks further up.
+            Ok(metadata) if metadata.is_dir() && is_git_folder(&dot_git) => {
+                return Ok(Some(dot_git));
+            }
+            Ok(metadata) if metadata.is_dir() => {
+                return Err(format!("`{}` is not a git folder", dot_git.display()));
+            }
             Ok(_) => {
                 let text = std::fs::read_to_string(&dot_git)
                     .map_err(|error| format!("`.git` can't be read: {error}"))?;
@@ -202,6 +208,20 @@ fn find_git(folder: &Path) -> Result<Option<std::path::PathBuf>, String> {
         }
     }
     Ok(None)
+}
+
+/// Whether git 2.47 certainly takes `folder` for a repository.
+fn is_git_folder(folder: &Path) -> bool {
+    let head = std::fs::symlink_metadata(folder.join("HEAD"))
+        .ok()
+        .filter(|head| head.is_file() && head.len() < 256)
+        .and_then(|_| std::fs::read_to_string(folder.join("HEAD")).ok());
+    let named = head.is_some_and(|head| {
+        let head = head.strip_suffix('\n').unwrap_or(&head);
+        head.starts_with("ref: refs/")
+            || head.len() == 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    named && folder.join("objects").is_dir() && folder.join("refs").is_dir()
 }
 
 /// `git status` itself runs `post-index-change`.

@@ -26,7 +26,14 @@ const LINKS: usize = 40;
 impl ProtectedPaths {
     /// What `path` (as given, relative to `folder`) is, when it is protected:
     /// as written and with its links resolved, whether or not it exists.
+    /// White space around it is tried with and without: some agents cut it off.
     pub fn check(&self, path: &str, folder: Option<&Utf8Path>) -> Option<&'static str> {
+        let bare = path.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+        self.check_as_written(path, folder)
+            .or_else(|| self.check_as_written(bare, folder))
+    }
+
+    fn check_as_written(&self, path: &str, folder: Option<&Utf8Path>) -> Option<&'static str> {
         let path = path.strip_prefix("file://").unwrap_or(path);
         let absolute = match (path.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -203,6 +210,8 @@ mod tests {
     #[case::link_to_missing_file("dangling", true)]
     #[case::chain_of_links("chain/new", true)]
     #[case::loop_of_links("loop/x", false)]
+    #[case::blank_before(" ~/.bashrc", true)]
+    #[case::blank_around("\t../.bashrc\n", true)]
     #[case::file_url("file:///nowhere/.mcp.json", true)]
     fn file_tools_are_kept_off(#[case] path: &str, #[case] want: bool) {
         let folder = tempfile::tempdir().unwrap();

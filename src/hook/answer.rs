@@ -9,7 +9,7 @@ use boxery_router::{
 };
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::agent_process::agent_process;
+use super::agent_process::{agent_process, arguments_of};
 use super::arguments::{Depth, HookCall};
 use super::effects;
 use super::gather::{Answers, Pinned, read_pinned, with_situation};
@@ -17,7 +17,6 @@ use super::{session, tripwire};
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
-use crate::random;
 
 /// One hook event and what is known around it.
 pub(crate) struct Hook<'a> {
@@ -51,7 +50,7 @@ impl Hook<'_> {
             machine: Utf8Path::new("/"),
             arguments: self.arguments.get_or_init(|| {
                 agent_process(&self.ancestors)
-                    .map(ProcessId::arguments)
+                    .map(arguments_of)
                     .unwrap_or_default()
             }),
         }
@@ -81,8 +80,7 @@ fn decision(call: &HookCall, adapter: &'static dyn Adapter, payload: &[u8], app:
         Ok(event) => event,
         Err(error) => {
             let agent = boxery_pin::AgentId(adapter.name().to_owned());
-            let vm = env::boxery_vm();
-            if !any_may_apply(&app.pins(), vm.as_deref(), &agent, folder.as_deref()) {
+            if !may_be_pinned(app, &agent) {
                 return Decision::Pass;
             }
             return effects::unreadable(app, &agent, &error.to_string());
@@ -128,20 +126,24 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
         folder: hook.folder.as_deref(),
         now: hook.now,
     };
-    let resolved = resolve(&hook.pins(), &lookup).and_then(|resolved| {
-        // A call that left the pinned project is still the pinned session's.
-        match (resolved, hook.project.as_deref()) {
-            (None, Some(project)) => resolve(
+    let found = resolve(&hook.pins(), &lookup).and_then(|found| {
+        // A session whose folder moved out of its pinned project is still the project's.
+        match hook.project.as_deref().filter(|folder| folder.is_dir()) {
+            Some(project) if found.is_none() => resolve(
                 &hook.pins(),
                 &Lookup {
                     folder: Some(project),
                     ..lookup
                 },
             ),
-            (resolved, _) => Ok(resolved),
+            Some(_) | None => Ok(found),
         }
     });
-    let resolved = match resolved {
+    let resolved = match found {
+        Ok(None) if is_call_of_no_session(hook) && may_be_pinned(hook.app, &hook.event.agent) => {
+            let failure = Failure::from("the call names no session".to_owned());
+            return unresolved(hook, &failure, None, None);
+        }
         Ok(None) => return rekeyed.map_or(Decision::Pass, |context| Decision::Tell { context }),
         Ok(Some(resolved)) => resolved,
         Err(error) => {
@@ -155,11 +157,31 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
     }
 }
 
+/// Whether this is a call whose session pin might be missed.
+fn is_call_of_no_session(hook: &Hook<'_>) -> bool {
+    hook.event.session.is_none()
+        && matches!(
+            hook.event.kind,
+            EventKind::BeforeTool(_) | EventKind::SkillShell(_)
+        )
+}
+
+/// Whether a pin may apply to a call of `agent` of which only the hook's own
+/// surroundings are known.
+pub(crate) fn may_be_pinned(app: &App, agent: &boxery_pin::AgentId) -> bool {
+    let vm = env::boxery_vm();
+    let project = env::claude_project_dir().filter(|folder| folder.is_dir());
+    let folder = env::current_folder().ok();
+    let applies =
+        |folder: Option<&Utf8Path>| any_may_apply(&app.pins(), vm.as_deref(), agent, folder);
+    applies(folder.as_deref()) || project.is_some_and(|project| applies(Some(&project)))
+}
+
 fn pinned_decision(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) -> Decision {
     match &hook.event.kind {
         EventKind::BeforeTool(call) | EventKind::SkillShell(call) => {
             let overdue = tripwire::look_at_overdue(hook, pinned);
-            let token = match random::hex() {
+            let token = match effects::fresh_token() {
                 Ok(token) => token,
                 Err(problem) => {
                     return deny(format!("boxery can't make a random number ({problem})"));

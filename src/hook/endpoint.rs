@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use boxery_agents::{Adapter, Reply};
 use boxery_router::{Decision, EventKind, Seen};
 
-use super::answer::answer;
+use super::answer::{answer, may_be_pinned};
 use super::arguments::{Depth, HookCall};
 use super::finish::{bare_denial, write_reply};
 use super::isolate::reply_of_inner;
 use super::mounts::SlowMounts;
 use super::stdin::{Payload, read_payload};
 use super::watchdog::Watchdog;
+use crate::app::App;
 use crate::env::{self, Env};
 use crate::exit::Exit;
 
@@ -44,7 +45,7 @@ pub(crate) fn main_if_called() -> Option<ExitCode> {
 }
 
 const BROKEN: &str = "boxery failed inside its hook, and a pin may apply, so this call is denied; \
-                      ask the user to run `boxery hook status` in a terminal";
+                      ask the user to run `boxery status` in a terminal";
 const LATE: &str = "boxery's hook could not decide in time, and a pin may apply, so this call is \
                     denied; a folder on the way may not answer, ask the user to look at it";
 
@@ -77,6 +78,9 @@ fn reply(call: &HookCall) -> Ended {
     };
     let payload = match read_payload(deadline) {
         Payload::Whole(payload) => payload,
+        Payload::Broken(_) if mounts.is_empty() && !may_apply(adapter) => {
+            return Ended::Reply(adapter.encode(b"{}", &Decision::Pass));
+        }
         Payload::Broken(problem) => {
             return Ended::Reply(deny(
                 adapter,
@@ -96,12 +100,18 @@ fn reply(call: &HookCall) -> Ended {
     })
 }
 
+/// Whether a pin may apply to a call that can't be read; what can't be told counts as yes.
+fn may_apply(adapter: &dyn Adapter) -> bool {
+    let agent = boxery_pin::AgentId(adapter.name().to_owned());
+    App::new().map_or(true, |app| may_be_pinned(&app, &agent))
+}
+
 /// Whether no pin can apply to any call: one variable and one folder are looked at.
 fn nothing_is_pinned(environment: Option<&Env>) -> bool {
     if env::boxery_vm().is_some() {
         return false;
     }
-    // Without a home nobody knows where pins lie, so one may.
+    // Without a home nobody can say where pins lie; the entry's own words deny then too.
     environment.is_some_and(
         |environment| match std::fs::read_dir(environment.state_path("pins")) {
             Ok(mut entries) => entries.next().is_none(),
@@ -123,8 +133,7 @@ fn unpinned(call: &HookCall, environment: Option<&Env>, deadline: Instant) -> En
         && let Some(environment) = environment
     {
         let seen = Seen::new(environment.state_path("seen"));
-        // It only tells when this hook was last called; a full disk is no reason to
-        // disturb the user.
+        // The mark is for `hook status`; a full disk is no reason to disturb the user.
         seen.note(&event.agent, event.session.as_ref(), env::now())
             .ok();
     }

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use crate::scene::{SESSION, Scene, answer, feed, now, write};
 use crate::support::BOXERY;
 
-fn reason(answer: &Value) -> &str {
+pub(crate) fn reason(answer: &Value) -> &str {
     assert_eq!(answer["permissionDecision"], "deny", "{answer}");
     answer["permissionDecisionReason"].as_str().unwrap()
 }
 
-fn is_silent(output: &Output) -> bool {
+pub(crate) fn is_silent(output: &Output) -> bool {
     output.status.code() == Some(0) && output.stdout.is_empty() && output.stderr.is_empty()
 }
 
@@ -156,6 +156,12 @@ fn guard_tells_the_model_the_exact_route() {
 #[case::own_configuration("Write", json!({ "file_path": "~/.config/boxery/config.toml", "content": "" }))]
 #[case::policy("Write", json!({ "file_path": "fence.json", "content": "" }))]
 #[case::start_up_file("Edit", json!({ "file_path": "~/.bashrc", "old_string": "", "new_string": "" }))]
+#[case::start_up_file_after_a_blank("Write", json!({ "file_path": " ~/.bashrc", "content": "" }))]
+#[case::aliases("Write", json!({ "file_path": "~/.bash_aliases", "content": "" }))]
+#[case::users_git_configuration("Write", json!({ "file_path": "~/.gitconfig", "content": "" }))]
+#[case::git_configuration("Write", json!({ "file_path": ".git/config", "content": "" }))]
+#[case::git_head("Write", json!({ "file_path": "sub/.git/HEAD", "content": "" }))]
+#[case::list_of_lists("mcp__shell__run", json!({ "commands": [["sh", "-c", "id"]] }))]
 #[case::not_a_string("Bash", json!({ "command": ["id"] }))]
 #[case::nothing("Bash", json!({}))]
 fn other_ways_to_run_something_here_are_closed(#[case] tool: &str, #[case] input: Value) {
@@ -170,7 +176,7 @@ fn other_ways_to_run_something_here_are_closed(#[case] tool: &str, #[case] input
 }
 
 /// Like [`answer`]; an unreadable payload is also denied by the exit status.
-fn answer_or_block(output: &Output) -> Value {
+pub(crate) fn answer_or_block(output: &Output) -> Value {
     assert!(matches!(output.status.code(), Some(0 | 2)), "{output:?}");
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     value["hookSpecificOutput"].clone()
@@ -250,7 +256,7 @@ fn a_payload_of_any_size_is_drained_and_a_deep_one_denied() {
     assert_eq!(scene.hook(&huge).status.code(), Some(2));
 }
 
-type Damage = fn(&Scene);
+pub(crate) type Damage = fn(&Scene);
 
 #[rstest]
 #[case::pin_not_json(|scene: &Scene| damage_pins(scene, |path| write(path, "{")))]

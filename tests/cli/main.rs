@@ -4,6 +4,7 @@ mod completions;
 mod copies;
 mod demo;
 mod hook;
+mod hook_escapes;
 mod install;
 mod pin;
 mod roundtrip;

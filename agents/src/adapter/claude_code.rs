@@ -204,14 +204,18 @@ fn action(root: &Node, tool: &str, input: &Node) -> Result<ToolAction, String> {
         // The `command` of `fs_write` is the name of an operation.
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "fs_write" => files(find_paths(input)),
         "apply_patch" => files(find_patch_paths(input)),
-        _ if tool.starts_with("mcp__boxery__") && is_own_server(root.get("mcp_server")) => {
-            Ok(ToolAction::OwnMcp)
-        }
+        _ if is_own_tool(tool) && is_own_server(root.get("mcp_server")) => Ok(ToolAction::OwnMcp),
         _ => Ok(match find_command(input) {
             Some((field, command)) => ToolAction::Carrier { field, command },
             None => ToolAction::Other,
         }),
     }
+}
+
+/// A server `boxery__x` or `boxery_` has tools whose names begin like ours.
+fn is_own_tool(tool: &str) -> bool {
+    tool.strip_prefix("mcp__boxery__")
+        .is_some_and(|name| !name.starts_with('_') && !name.contains("__"))
 }
 
 /// Releases before `mcp_server` was sent tell the server only in the tool's name.
@@ -454,6 +458,16 @@ mod tests {
     #[case::foreign_mcp("mcp__box__run", r#"{"cmd":"id"}"#, carrier("cmd", "id"))]
     #[case::nearly_own_mcp(
         "mcp__boxery_x__vm_bash",
+        r#"{"command":"id"}"#,
+        carrier("command", "id")
+    )]
+    #[case::begins_like_ours(
+        "mcp__boxery__x__run",
+        r#"{"command":"id"}"#,
+        carrier("command", "id")
+    )]
+    #[case::an_underscore_more(
+        "mcp__boxery___run",
         r#"{"command":"id"}"#,
         carrier("command", "id")
     )]

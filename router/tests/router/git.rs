@@ -60,6 +60,9 @@ const INIT: &str = "git init -q r && cd r && git config user.name n && git confi
     true
 )]
 #[case::hook("mkdir -p .git/hooks; echo > .git/hooks/post-index-change", true)]
+#[case::no_head("rm .git/HEAD", true)]
+#[case::a_head_of_nothing("echo junk > .git/HEAD", true)]
+#[case::no_objects("rm -r .git/objects", true)]
 #[case::sample_hook("mkdir -p .git/hooks; echo > .git/hooks/pre-commit.sample", false)]
 #[case::submodule(
     "git init -q s; git -C s -c user.name=n -c user.email=e commit -q --allow-empty -m x; git add s 2>/dev/null",
