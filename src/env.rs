@@ -147,6 +147,15 @@ pub(crate) fn path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
+/// Files named `name` in the absolute folders of `PATH`, the first one first; they
+/// need not exist.
+pub(crate) fn on_path(name: &str) -> Vec<Utf8PathBuf> {
+    std::env::split_paths(&path().unwrap_or_default())
+        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder.join(name)).ok())
+        .filter(|path| path.is_absolute())
+        .collect()
+}
+
 /// The current folder.
 pub(crate) fn current_folder() -> Result<Utf8PathBuf, Failure> {
     let folder = std::env::current_dir()

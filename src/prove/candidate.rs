@@ -49,11 +49,9 @@ pub(crate) fn find_candidate(
 
 /// The first program of that name on PATH.
 fn on_path(name: &str) -> Option<Utf8PathBuf> {
-    std::env::split_paths(&env::path()?)
-        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder.join(name)).ok())
-        .find(|path| {
-            path.as_std_path()
-                .metadata()
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+    env::on_path(name).into_iter().find(|path| {
+        path.as_std_path()
+            .metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
 }

@@ -22,10 +22,10 @@ pub(crate) fn read_hooks(places: &Surroundings<'_>, sources: &Sources) -> HookEn
             .value(&["disableAllHooks"])
             .filter(|(_, value)| value.is_true())
             .map(|(source, _)| format!("`disableAllHooks` in {}", source.place)),
-        managed_only: sources.sources.iter().find_map(managed_only),
+        managed_only: sources.all.iter().find_map(managed_only),
         ..HookEnvironment::default()
     };
-    for source in &sources.sources {
+    for source in &sources.all {
         match &source.content {
             Ok(content) => {
                 if let Some(hooks) = content.get("hooks") {
@@ -172,7 +172,7 @@ fn plugins(
         })
         .collect();
     let mut names: Vec<&str> = Vec::new();
-    for source in &sources.sources {
+    for source in &sources.all {
         let enabled = source
             .content
             .as_ref()

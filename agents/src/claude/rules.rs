@@ -48,13 +48,13 @@ impl ClaudeRules {
             allow: Vec::new(),
             unknown: Vec::new(),
         };
-        let managed_only = sources.sources.iter().any(|source| {
+        let managed_only = sources.all.iter().any(|source| {
             let only = |node: &Node| {
                 find(node, &["allowManagedPermissionRulesOnly"]).is_some_and(Node::is_true)
             };
             source.scope == Scope::Managed && source.content.as_ref().is_ok_and(only)
         });
-        for source in &sources.sources {
+        for source in &sources.all {
             let place = source.place.as_str();
             let content = match &source.content {
                 Ok(content) => content,

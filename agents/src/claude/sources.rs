@@ -46,7 +46,7 @@ pub(crate) struct Source {
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    pub(crate) sources: Vec<Source>,
+    pub(crate) all: Vec<Source>,
     pub(crate) arguments: Arguments,
     /// Whether the user accepted Claude Code's question about this project.
     pub(crate) project_is_trusted: bool,
@@ -131,7 +131,7 @@ impl Sources {
             }
         }
         Self {
-            sources,
+            all: sources,
             arguments,
             project_is_trusted: project_is_trusted(places),
         }
@@ -139,7 +139,7 @@ impl Sources {
 
     /// The single value under `path`, from the first scope that has it.
     pub(crate) fn value(&self, path: &[&str]) -> Option<(&Source, &Node)> {
-        self.sources
+        self.all
             .iter()
             .filter(|source| source.is_read)
             .find_map(|source| Some((source, find(source.content.as_ref().ok()?, path)?)))

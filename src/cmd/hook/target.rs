@@ -117,10 +117,8 @@ pub(super) fn entry(adapter: &dyn Adapter, policy: &Policy) -> Result<HookEntry,
 /// it through a link, that link.
 fn lasting_binary() -> Result<Utf8PathBuf, Failure> {
     let own = env::own_binary()?;
-    let path = env::path().unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder.join("boxery")).ok())
-        .filter(|candidate| candidate.is_absolute())
+    let found = env::on_path("boxery")
+        .into_iter()
         .find(|candidate| candidate.canonicalize_utf8().is_ok_and(|real| real == own));
     Ok(found.unwrap_or(own))
 }
