@@ -9,7 +9,7 @@ use boxery_router::{
 };
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::agent_process::{agent_process, arguments_of};
+use super::agent_process::agent_process;
 use super::arguments::{Depth, HookCall};
 use super::effects;
 use super::gather::{Answers, Pinned, read_pinned, with_situation};
@@ -17,6 +17,7 @@ use super::{session, tripwire};
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
+use crate::random;
 
 /// One hook event and what is known around it.
 pub(crate) struct Hook<'a> {
@@ -50,7 +51,7 @@ impl Hook<'_> {
             machine: Utf8Path::new("/"),
             arguments: self.arguments.get_or_init(|| {
                 agent_process(&self.ancestors)
-                    .map(arguments_of)
+                    .map(ProcessId::arguments)
                     .unwrap_or_default()
             }),
         }
@@ -181,7 +182,7 @@ fn pinned_decision(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) ->
     match &hook.event.kind {
         EventKind::BeforeTool(call) | EventKind::SkillShell(call) => {
             let overdue = tripwire::look_at_overdue(hook, pinned);
-            let token = match effects::fresh_token() {
+            let token = match random::hex() {
                 Ok(token) => token,
                 Err(problem) => {
                     return deny(format!("boxery can't make a random number ({problem})"));
