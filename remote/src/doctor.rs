@@ -147,7 +147,7 @@ mkdir -p "$1" || exit 1
 cd "$1" || exit 1
 f=.boxery-probe.$$
 trap 'rm -f "$f"' EXIT
-dd if=/dev/zero of="$f" bs=65536 count=1 2>&1 | grep -v records >&2
+dd if=/dev/zero of="$f" bs=65536 count=1 2>&1 | grep -v -e records -e copied >&2
 [ "$(wc -c <"$f")" -eq 65536 ] || exit 1
 "#;
 
@@ -159,12 +159,14 @@ pub async fn check_folder(pipe: &Pipe, folder: &str) -> Result<(), RemoteError> 
     }
     let detail = captured.complaint();
     let path = folder.to_owned();
-    let detail_is_full = detail.contains("No space left") || detail.contains("quota exceeded");
-    Err(if detail_is_full {
-        RemoteError::NoSpace { path }
-    } else {
-        RemoteError::NotWritable { path, detail }
-    })
+    let said = String::from_utf8_lossy(&captured.stderr).to_lowercase();
+    Err(
+        if said.contains("no space left") || said.contains("quota exceeded") {
+            RemoteError::NoSpace { path }
+        } else {
+            RemoteError::NotWritable { path, detail }
+        },
+    )
 }
 
 async fn ask(pipe: &Pipe, script: &str, arguments: &[&str]) -> Result<Captured, RemoteError> {

@@ -94,6 +94,9 @@ struct Line {
 #[derive(Debug, Default)]
 pub struct KnownHosts {
     lines: Vec<Line>,
+    /// Those that name it without its port. OpenSSH takes a key from them too
+    /// when no line names the port (`check_host_key` in sshconnect.c, 9.2).
+    portless: Vec<Line>,
 }
 
 impl KnownHosts {
@@ -119,12 +122,12 @@ impl KnownHosts {
                     });
                 }
             };
-            known.add(&text, path, &name);
+            known.add(&text, path, &name, &host.to_lowercase());
         }
         Ok(known)
     }
 
-    fn add(&mut self, text: &str, path: &Utf8Path, name: &str) {
+    fn add(&mut self, text: &str, path: &Utf8Path, name: &str, portless: &str) {
         for (number, line) in text.lines().enumerate() {
             let mut words = line.split_ascii_whitespace();
             let Some(first) = words.next() else { continue };
@@ -142,13 +145,18 @@ impl KnownHosts {
             let Ok(key) = PublicKey::from_openssh(&format!("{kind} {blob}")) else {
                 continue;
             };
-            if matches(hosts, name) {
-                self.lines.push(Line {
-                    marker,
-                    key,
-                    at: format!("{path}:{}", number + 1),
-                });
-            }
+            let into = if matches(hosts, name) {
+                &mut self.lines
+            } else if matches(hosts, portless) {
+                &mut self.portless
+            } else {
+                continue;
+            };
+            into.push(Line {
+                marker,
+                key,
+                at: format!("{path}:{}", number + 1),
+            });
         }
     }
 
@@ -169,6 +177,11 @@ impl KnownHosts {
         if lines(Marker::Authority).next().is_some() {
             return Verdict::Authority;
         }
+        let mut portless = self.portless.iter().filter(same);
+        let revoked = portless.clone().any(|line| line.marker == Marker::Revoked);
+        if !revoked && portless.any(|line| line.marker == Marker::None) {
+            return Verdict::Known;
+        }
         Verdict::Unknown
     }
 
@@ -183,7 +196,7 @@ impl KnownHosts {
     /// one of them first, as OpenSSH does.
     pub fn kinds(&self) -> Vec<Algorithm> {
         let mut kinds = Vec::new();
-        for line in &self.lines {
+        for line in self.lines.iter().chain(&self.portless) {
             if line.marker == Marker::None && !kinds.contains(&line.key.algorithm()) {
                 kinds.push(line.key.algorithm());
             }
@@ -301,7 +314,8 @@ mod tests {
 
     fn judge(text: &str, host: &str, port: u16) -> Verdict {
         let mut known = KnownHosts::default();
-        known.add(text, Utf8Path::new("f"), &host_name(host, port));
+        let name = host_name(host, port);
+        known.add(text, Utf8Path::new("f"), &name, &host.to_lowercase());
         known.judge(&PublicKey::from_openssh(A).unwrap())
     }
 
@@ -314,7 +328,10 @@ mod tests {
     #[case::no_final_newline("# c\n\ndev {A}", "dev", 22, Verdict::Known)]
     #[case::port("[dev]:2222 {A}", "dev", 2222, Verdict::Known)]
     #[case::other_port("[dev]:2222 {A}", "dev", 22, Verdict::Unknown)]
-    #[case::plain_is_port_22("dev {A}", "dev", 2222, Verdict::Unknown)]
+    #[case::without_its_port("dev {A}", "dev", 2222, Verdict::Known)]
+    #[case::other_without_its_port("dev {B}", "dev", 2222, Verdict::Unknown)]
+    #[case::revoked_without_its_port("dev {A}\n@revoked dev {A}", "dev", 2222, Verdict::Unknown)]
+    #[case::port_beats_portless("dev {A}\n[dev]:2222 {B}", "dev", 2222, Verdict::Changed("f:2".to_owned()))]
     #[case::star("*.corp {A}", "a.b.corp", 22, Verdict::Known)]
     #[case::question("d?v {A}", "dev", 22, Verdict::Known)]
     #[case::star_port("[*.corp]:2222 {A}", "a.corp", 2222, Verdict::Known)]
@@ -356,8 +373,9 @@ mod tests {
     fn a_hashed_name_is_found() {
         let text = format!("{HASHED} {B}\n");
         let mut known = KnownHosts::default();
-        known.add(&text, Utf8Path::new("f"), "example.com");
-        known.add(&text, Utf8Path::new("f"), "pijul.org");
+        for name in ["example.com", "pijul.org"] {
+            known.add(&text, Utf8Path::new("f"), name, name);
+        }
         assert_eq!(
             known.judge(&PublicKey::from_openssh(B).unwrap()),
             Verdict::Known

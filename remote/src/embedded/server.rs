@@ -18,7 +18,7 @@ use super::state::{EmbeddedVm, failed};
 use crate::RemoteError;
 
 /// The server ends this long after its last connection.
-const IDLE: Duration = Duration::from_secs(600);
+const IDLE: Duration = Duration::from_mins(10);
 
 /// Serve the VM in `folder`, whose `/` is `root` (`/` itself inside namespaces).
 /// Prints `port N` on standard output once clients can connect; ends 10 minutes

@@ -82,7 +82,7 @@ impl EmbeddedVm {
                     keepalive: Duration::from_secs(15),
                     keepalive_max: 3,
                 };
-                let target = self.target(port)?;
+                let target = Self::target(port)?;
                 Pipe::open_plan(&target, Plan::Native(options), laptop, no_one).await
             }
             PipeChoice::System => {
@@ -97,12 +97,12 @@ impl EmbeddedVm {
                     known_hosts,
                     ..laptop.clone()
                 };
-                Pipe::open(&self.target(port)?, choice, &laptop, no_one).await
+                Pipe::open(&Self::target(port)?, choice, &laptop, no_one).await
             }
         }
     }
 
-    fn target(&self, port: u16) -> Result<Target, RemoteError> {
+    fn target(port: u16) -> Result<Target, RemoteError> {
         format!("boxery@127.0.0.1:{port}").parse()
     }
 
@@ -296,7 +296,7 @@ fn write_private(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Field 22 of `/proc/PID/stat`: when the process started, in clock ticks since
-/// boot (proc_pid_stat(5)). Elsewhere than on Linux every process counts as
+/// boot (`proc_pid_stat(5)`). Elsewhere than on Linux every process counts as
 /// gone, and a new server is started.
 pub(super) fn start_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

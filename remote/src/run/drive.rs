@@ -17,7 +17,7 @@ use crate::{ChannelEnd, Pipe, RemoteError};
 /// How long a login shell may take to start our `/bin/sh`.
 const GREETING: Duration = Duration::from_mins(1);
 /// How long the end of the tree may take: TERM, 2 s, KILL.
-const ENDING: Duration = Duration::from_secs(9);
+const ENDING: Duration = Duration::from_secs(15);
 /// How long a reader of our output may stall an end.
 const STALL: Duration = Duration::from_millis(300);
 const CHUNK: usize = 256 * 1024;
@@ -153,7 +153,8 @@ fn why_not(ended: Option<ChannelEnd>, began: bool, noise: &[u8]) -> RemoteError 
             RemoteError::Lost if !noise.is_empty() => no_greeting(noise),
             error => error,
         },
-        (Some(ChannelEnd::Failed(_)) | None, true) => RemoteError::Lost,
+        // 255 is how `ssh` ends when its connection breaks.
+        (Some(ChannelEnd::Failed(_) | ChannelEnd::Status(255)) | None, true) => RemoteError::Lost,
         (Some(ChannelEnd::Status(_) | ChannelEnd::Signal(_)), true) => RemoteError::NoStatus,
         (_, false) => no_greeting(noise),
     }
@@ -208,6 +209,11 @@ impl State {
     }
 }
 
+/// Resolves when the run is to end.
+async fn wait(killed: &mut watch::Receiver<bool>) {
+    drop(killed.wait_for(|killed| *killed).await);
+}
+
 /// Sends the script, then the caller's input as frames, then the end.
 async fn feed(
     mut channel: Pin<Box<dyn AsyncWrite + Send>>,
@@ -240,7 +246,7 @@ async fn feed(
         };
         tokio::select! {
             biased;
-            _ = killed.wait_for(|killed| *killed) => {
+            () = wait(&mut killed) => {
                 drop(channel.write_all(b"k\n").await);
                 drop(channel.flush().await);
                 break;
@@ -366,7 +372,7 @@ impl Pump {
             written = write => written.is_ok(),
             // Who doesn't read can't keep a run from ending.
             () = async {
-                drop(killed.wait_for(|killed| *killed).await);
+                wait(&mut killed).await;
                 tokio::time::sleep(STALL).await;
             } => false,
         };

@@ -32,11 +32,10 @@ _bx_self() {
 } 2>/dev/null
 
 # The command, in the foreground so that it gets no ignored SIGINT, in a
-# subshell so that this one lives to tell its status. This one's own stderr is
-# closed: shells write "Killed" and the like there.
+# subshell so that this one lives to tell its status.
 _bx_work() {
 	trap : TERM HUP INT
-	exec 3>&2 2>/dev/null
+	exec 3>&9 9>&-
 	(
 		trap - TERM HUP INT
 		exec 2>&3 3>&-
@@ -50,6 +49,14 @@ _bx_work() {
 		_bx_env
 		BOXERY_RUN=$_bx_id
 		export BOXERY_RUN
+		# bash under sshd reads .bashrc again, with all its noise, unless it finds
+		# itself inside another shell (shell.c, SSH_SOURCE_BASHRC); it is inside one.
+		case ${SHLVL:-0} in
+		0)
+			SHLVL=1
+			export SHLVL
+			;;
+		esac
 		case $1 in
 		bash | */bash)
 			command -v "$1" >/dev/null 2>&1 || {
@@ -144,9 +151,12 @@ _bx_end() {
 	_bx_grep=0
 	printf 'a\0b\n' | grep -qF b && _bx_grep=1
 	_bx_list
-	[ -n "$_bx_kids" ] || sleep 0.1 2>/dev/null
-	_bx_list
-	[ -n "$_bx_kids" ] || return 0
+	if [ -z "$_bx_kids" ]; then
+		sleep 0.1
+		_bx_list
+		# Unless somebody killed the main shell, and its children have another parent.
+		if [ -z "$_bx_kids" ] && kill -s 0 $$; then return 0; fi
+	fi
 	for _bx_f in $_bx_pids; do
 		kill -s TERM "$_bx_f"
 		kill -s CONT "$_bx_f"
@@ -155,7 +165,7 @@ _bx_end() {
 	while [ $_bx_round -lt 80 ]; do
 		_bx_list
 		[ -n "$_bx_pids" ] || break
-		if [ $_bx_round -ge 20 ]; then
+		if [ $_bx_round -ge 12 ]; then
 			for _bx_f in $_bx_pids; do kill -s KILL "$_bx_f"; done
 		fi
 		_bx_round=$((_bx_round + 1))
@@ -170,7 +180,7 @@ _bx_end() {
 # client is gone, and if the watcher hasn't noticed in three more seconds the
 # guard ends the run in its place.
 _bx_beat() {
-	exec 3>&2 </dev/null >/dev/null 2>&1
+	exec 3>&9 9>&- </dev/null >/dev/null 2>&1
 	trap '' PIPE HUP
 	trap 'kill "$_bx_nap" 2>/dev/null; exit 0' TERM
 	while sleep 1 & _bx_nap=$!; wait "$_bx_nap"; do
@@ -206,10 +216,13 @@ _bx_watch() {
 	[ -z "$_bx_guard" ] || kill -s TERM "$_bx_guard" 2>/dev/null
 	_bx_left=0
 	_bx_end
-	_bx_say "S $_bx_left" >&2
+	_bx_say "S $_bx_left" >&9
 }
 
+# Shells write "Killed" and the like to their stderr, and die of it when nobody
+# reads that any more: none has one here but the command.
 _bx_main() {
 	unset IFS
+	exec 9>&2 2>/dev/null
 	_bx_watch | _bx_work "$@"
 }

@@ -26,9 +26,6 @@ use tempfile::TempDir;
 /// No single run of these tests takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Login shells that a run must get through.
-pub(crate) const SHELLS: [&str; 6] = ["sh", "bash", "zsh", "fish", "tcsh", "ksh"];
-
 /// An sshd that is started per connection, inetd-like, behind a port that the
 /// kernel chose and that is ours from the start.
 pub(crate) struct Sshd {
@@ -69,11 +66,18 @@ pub(crate) fn is_root() -> bool {
 /// A user of this machine whose login shell is `shell`; made by the first test
 /// that wants it. Only root can make one.
 pub(crate) fn shell_user(shell: &str) -> String {
-    let name = format!("boxery-{shell}");
+    make_user(format!("boxery-{shell}"), shell)
+}
+
+/// One whose start-up files a test may fill with noise.
+pub(crate) fn noisy_user(shell: &str) -> String {
+    make_user(format!("boxery-noisy-{shell}"), shell)
+}
+
+fn make_user(name: String, shell: &str) -> String {
     let path = match shell {
         "sh" => "/bin/sh".into(),
         "nologin" => need("nologin", "login"),
-        "ksh" => need("ksh", "ksh93u+m or mksh"),
         other => need(other, other),
     };
     assert!(is_root(), "this test makes users: run it as root");
@@ -322,22 +326,6 @@ pub(crate) async fn run_bytes(
         .expect("the run ends by itself")
 }
 
-/// Processes of this machine whose environment holds `word`.
-pub(crate) fn marked(word: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-        let holds = environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == word.as_bytes());
-        if holds {
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
-        }
-    }
-    found
-}
-
 /// Wait for something to become true; polls, for what tells nobody.
 pub(crate) async fn eventually(what: &str, limit: Duration, mut check: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -345,4 +333,27 @@ pub(crate) async fn eventually(what: &str, limit: Duration, mut check: impl FnMu
         assert!(start.elapsed() < limit, "not in {limit:?}: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// A word that no other process of this machine has, and that `sleep` takes.
+pub(crate) fn token() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("70{}.{number:03}", std::process::id())
+}
+
+/// Processes that have `token` among their arguments and aren't dead already.
+pub(crate) fn running(token: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if line
+            .split(|byte| *byte == 0)
+            .any(|word| word == token.as_bytes())
+        {
+            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+        }
+    }
+    found
 }
