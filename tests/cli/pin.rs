@@ -234,6 +234,25 @@ fn an_agent_that_hides_its_variables_and_makes_a_terminal_is_known_by_its_progra
     assert_eq!(pins(&sandbox), 1);
 }
 
+/// A row of docs/security.md: it goes when this fails.
+#[test]
+fn hole_a_process_that_left_its_agent_and_made_a_terminal_can_unpin() {
+    let sandbox = sandbox();
+    sandbox.run(&["pin", "dev"]);
+    let agent = sandbox.home().join("claude");
+    std::fs::copy("/bin/sh", &agent).unwrap();
+    let script = terminal(&sandbox, BOXERY, &["unpin"]);
+    let mut command = sandbox.command(&agent);
+    // The inner shell begins when the outer one, its agent, has ended.
+    let wait = "while [ -e /proc/$0/exe ]; do :; done; exec \"$@\"";
+    command
+        .args(["-c", "setsid -f sh -c \"$0\" $$ \"$@\"; :", wait])
+        .arg(script.get_program())
+        .args(script.get_args());
+    text(&sandbox, command);
+    assert_eq!(pins(&sandbox), 0);
+}
+
 #[rstest]
 #[case::unpin(&["unpin"])]
 #[case::another_vm(&["pin", "other"])]
