@@ -35,8 +35,7 @@ pub(crate) fn read_complaint(mut said: PipeReader) -> String {
     let text = String::from_utf8_lossy(&kept);
     text.lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .next_back()
+        .rfind(|line| !line.is_empty())
         .unwrap_or_default()
         .to_owned()
 }

@@ -7,6 +7,7 @@
 
 mod anthropic;
 mod candidate;
+mod child;
 mod ensure;
 pub(crate) mod http;
 mod interrupt;
@@ -15,6 +16,7 @@ mod scratch;
 mod script;
 mod server;
 mod session;
+mod turns;
 
 pub(crate) use candidate::{Candidate, PERMISSION_MODES, find_candidate};
 pub(crate) use ensure::ensure_proven;

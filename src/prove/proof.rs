@@ -103,17 +103,14 @@ pub(crate) fn prove(
         &["hook", "install", candidate.agent.0.as_str()],
     )?;
     scratch.add_vm()?;
-    let mut sessions = Vec::new();
-    for permission_mode in permission_modes {
-        for mode in [Mode::Guard, Mode::Redirect] {
-            sessions.push(Session {
-                scratch: &scratch,
-                candidate,
-                permission_mode,
-                mode,
-            });
-        }
-    }
+    let sessions: Vec<Session<'_>> = permission_modes
+        .iter()
+        .map(|permission_mode| Session {
+            scratch: &scratch,
+            candidate,
+            permission_mode,
+        })
+        .collect();
     let reports: Vec<Result<SessionReport, Failure>> = std::thread::scope(|scope| {
         let running: Vec<_> = sessions
             .iter()
@@ -132,10 +129,10 @@ pub(crate) fn prove(
     let mut seen = None;
     for (session, report) in sessions.iter().zip(reports) {
         let report = report?;
-        for ((_, call), problem) in CALLS.iter().zip(report.problems) {
+        for ((_, mode, call), problem) in CALLS.iter().zip(report.problems) {
             checks.push(Check {
                 permission_mode: session.permission_mode.to_owned(),
-                mode: session.mode,
+                mode: *mode,
                 call,
                 problem,
             });

@@ -150,21 +150,21 @@ impl Scratch {
 
     /// Pin the project `folder` in `mode`.
     pub(crate) fn pin(&self, folder: &Utf8Path, mode: Mode) -> Result<(), Failure> {
+        let pin = self.pin_file(folder, mode);
+        Ok(PinStore::new(self.state("pins")).write(&pin)?)
+    }
+
+    /// The pin of the project `folder` in `mode`.
+    pub(crate) fn pin_file(&self, folder: &Utf8Path, mode: Mode) -> PinFile {
         let key = PinKey::Project {
             root: folder.to_owned(),
         };
-        let pin = PinFile {
+        let why = "a project that exists for a moment";
+        PinFile {
             mode: Some(mode),
             project: Some(folder.to_owned()),
-            ..PinFile::new(
-                key,
-                self.vm.clone(),
-                "boxery",
-                "a project that exists for a moment",
-                env::now(),
-            )
-        };
-        Ok(PinStore::new(self.state("pins")).write(&pin)?)
+            ..PinFile::new(key, self.vm.clone(), "boxery", why, env::now())
+        }
     }
 
     /// Remove the pin of the project `folder`.

@@ -1,5 +1,10 @@
 //! `vm seed`, `drift` and the warning before a run, over a real SSH server.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't set its scene up should fail at once"
+)]
+
 use std::fs;
 use std::path::Path;
 
