@@ -186,14 +186,6 @@ pub(crate) fn now() -> u64 {
         .map_or(0, |time| time.as_secs())
 }
 
-/// `path` with a leading `~/` replaced by the home folder.
-pub(crate) fn expand_home(path: &str, home: &Utf8Path) -> Utf8PathBuf {
-    match path.strip_prefix("~/") {
-        Some(rest) => home.join(rest),
-        None => Utf8PathBuf::from(path),
-    }
-}
-
 /// The user's login name (`USER`, else `LOGNAME`), where a target names none.
 pub(crate) fn login_name() -> String {
     text("USER")

@@ -45,7 +45,7 @@ pub(crate) fn main_if_called() -> Option<ExitCode> {
 }
 
 const BROKEN: &str = "boxery failed inside its hook, and a pin may apply, so this call is denied; \
-                      ask the user to run `boxery status` in a terminal";
+                      ask the user to run `boxery hook status` in a terminal";
 const LATE: &str = "boxery's hook could not decide in time, and a pin may apply, so this call is \
                     denied; a folder on the way may not answer, ask the user to look at it";
 
@@ -133,7 +133,8 @@ fn unpinned(call: &HookCall, environment: Option<&Env>, deadline: Instant) -> En
         && let Some(environment) = environment
     {
         let seen = Seen::new(environment.state_path("seen"));
-        // The mark is for `hook status`; a full disk is no reason to disturb the user.
+        // It only tells when this hook was last called; a full disk is no reason to
+        // disturb the user.
         seen.note(&event.agent, event.session.as_ref(), env::now())
             .ok();
     }
