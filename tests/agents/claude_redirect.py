@@ -109,15 +109,17 @@ def _(world):
     assert world.there(session, "ran-2") == "" and world.there(session, "ran-3") == "", session.results()
 
 
-@test("redirect: a call in a folder below runs in the folder below, and `cd` out is denied")
+@test("redirect: a session started in a folder below runs in the folder below, on the files that were sent")
 def _(world):
     session = pinned(world, "redirect-folder", [], "redirect")
     os.makedirs(os.path.join(session.project, "below/deep"))
     session.write(os.path.join(session.project, "below/deep/file"), "x\n")
-    session.boxery("vm", "seed", "dev-native")
-    session.turns = [bash("cat below/deep/file; pwd"), {"say": "done"}]
+    session.boxery("vm", "seed", "dev-native", "--over")
+    session.turns = [bash("cat file; pwd"), {"say": "done"}]
+    session.start = os.path.join(session.project, "below/deep")
     session.go()
-    assert session.results()[0][1].startswith("x\n" + world.dir), session.results()
+    error, told = session.results()[0]
+    assert not error and re.fullmatch("x\n" + world.dir + "/redirect-folder-[0-9a-f]{8}/below/deep", told), told
 
 
 @test("redirect: a long command takes the private spool and arrives unchanged")

@@ -73,8 +73,9 @@ class World:
                          "--accept-fingerprint", self.vm.fingerprint)
             self.set_pipe(first, "dev-" + pipe, pipe)
         first.env["PATH"] = os.path.dirname(drive.CLAUDE) + ":" + drive.BARE["PATH"]
-        first.boxery("hook", "install", "claude-code", "--mode", "redirect")
-        self.set_up_said = first.boxery("hook", "status", "claude-code", check=False).stdout
+        first.boxery("hook", "install", "claude-code")
+        for mode in ("default", "bypassPermissions"):
+            first.boxery("hook", "prove", "claude-code", "--permission-mode", mode)
         self.home = first.home
 
     @staticmethod

@@ -73,7 +73,7 @@ class Claude:
             shutil.copytree(home_from, self.home, symlinks=True)
         for folder in (self.home, self.project, self.path("tmp")):
             os.makedirs(folder, exist_ok=True)
-        self.env, self.args, self.binary = {}, [], binary
+        self.env, self.args, self.binary, self.start = {}, [], binary, self.project
         if settings is not None:
             self.write(os.path.join(self.home, ".claude/settings.json"), settings)
 
@@ -90,7 +90,7 @@ class Claude:
 
     def boxery(self, *words, check=True, stdin="", cwd=None, env=None):
         """One of boxery's verbs, as the user would type it in the project."""
-        done = subprocess.run([self.binary, *words], input=stdin, capture_output=True, text=True, timeout=60,
+        done = subprocess.run([self.binary, *words], input=stdin, capture_output=True, text=True, timeout=120,
                               cwd=cwd or self.project, env=dict(self.full_env(), **(env or {})))
         if check and done.returncode != 0:
             raise AssertionError("boxery %s: status %s\n%s%s" % (" ".join(words), done.returncode, done.stdout, done.stderr))
@@ -131,7 +131,7 @@ class Claude:
         env = self.start_model()
         try:
             with open(self.path("stdout"), "w") as out, open(self.path("stderr"), "w") as err:
-                process = subprocess.Popen(self.command_line(), env=env, cwd=self.project, stdin=subprocess.DEVNULL,
+                process = subprocess.Popen(self.command_line(), env=env, cwd=self.start, stdin=subprocess.DEVNULL,
                                            stdout=out, stderr=err, start_new_session=True)
                 try:
                     self.rc = process.wait(self.timeout)
