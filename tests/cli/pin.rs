@@ -5,7 +5,8 @@
     reason = "a test that can't set its scene up should fail at once"
 )]
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rstest::rstest;
@@ -22,12 +23,36 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// The binary in a shell that Claude Code started, by its variables.
+/// The binary in a shell that a Claude Code of its own started, by its variables.
 fn claude(sandbox: &Sandbox, session: &str, arguments: &[&str]) -> Command {
-    let mut command = sandbox.boxery(arguments);
+    let mut command = under_agent(sandbox, BOXERY, arguments.iter().map(OsStr::new));
     command
         .env("CLAUDECODE", "1")
         .env("CLAUDE_CODE_SESSION_ID", session);
+    command
+}
+
+/// A shell whose processes bear an agent's name: the kernel takes it from the link.
+fn agent(sandbox: &Sandbox) -> PathBuf {
+    let agent = sandbox.home().join("claude");
+    if !agent.exists() {
+        std::os::unix::fs::symlink("/bin/sh", &agent).unwrap();
+    }
+    agent
+}
+
+/// `program` below a process that bears an agent's name.
+fn under_agent<'a>(
+    sandbox: &Sandbox,
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = &'a OsStr>,
+) -> Command {
+    let mut command = sandbox.command(agent(sandbox));
+    // The `:` keeps the shell from becoming the program itself.
+    command
+        .args(["-c", "\"$@\"; status=$?; :; exit $status", "claude"])
+        .arg(program)
+        .args(arguments);
     command
 }
 
@@ -138,6 +163,7 @@ fn an_agents_shell_pins_its_session_and_not_the_project() {
     pinned session s-1 of claude-code to VM dev
     undo: `boxery unpin --session s-1` in a terminal of your own
     ");
+    // In another process, as after a resume.
     assert!(text(&sandbox, claude(&sandbox, "s-1", &["pin"])).starts_with("exit: 0\n"));
     assert!(text(&sandbox, claude(&sandbox, "s-2", &["pin"])).starts_with("exit: 1\n"));
     assert!(sandbox.run(&["pin"]).starts_with("exit: 1\n"));
@@ -219,15 +245,8 @@ fn an_agent_cannot_weaken_a_pin(#[case] arguments: &[&str]) {
 fn an_agent_that_hides_its_variables_and_makes_a_terminal_is_known_by_its_program() {
     let sandbox = sandbox();
     sandbox.run(&["pin", "dev"]);
-    let agent = sandbox.home().join("claude");
-    std::fs::copy("/bin/sh", &agent).unwrap();
     let script = terminal(&sandbox, BOXERY, &["unpin"]);
-    let mut command = sandbox.command(&agent);
-    // The `:` keeps the shell from becoming the program itself.
-    command
-        .args(["-c", "\"$@\"; status=$?; :; exit $status", "claude"])
-        .arg(script.get_program())
-        .args(script.get_args());
+    let command = under_agent(&sandbox, script.get_program(), script.get_args());
     let shown = text(&sandbox, command);
     assert!(shown.starts_with("exit: 1\n"), "{shown}");
     assert!(shown.contains("this is a shell of claude-code"), "{shown}");
@@ -239,10 +258,8 @@ fn an_agent_that_hides_its_variables_and_makes_a_terminal_is_known_by_its_progra
 fn hole_a_process_that_left_its_agent_and_made_a_terminal_can_unpin() {
     let sandbox = sandbox();
     sandbox.run(&["pin", "dev"]);
-    let agent = sandbox.home().join("claude");
-    std::fs::copy("/bin/sh", &agent).unwrap();
     let script = terminal(&sandbox, BOXERY, &["unpin"]);
-    let mut command = sandbox.command(&agent);
+    let mut command = sandbox.command(agent(&sandbox));
     // The inner shell begins when the outer one, its agent, has ended.
     let wait = "while [ -e /proc/$0/exe ]; do :; done; exec \"$@\"";
     command

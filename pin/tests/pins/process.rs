@@ -9,7 +9,7 @@ fn a_program_with_parentheses_in_its_name_is_found_between_its_child_and_this_te
     // A name made to look like the end of field 2 and a state.
     let folder = tempfile::TempDir::new().unwrap();
     let shell = folder.path().join("a) S 1 1 (");
-    std::fs::copy("/bin/sh", &shell).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
     let mut child = Command::new(&shell)
         .args(["-c", "sleep 100 & echo $!; wait"])
         .stdout(Stdio::piped())
