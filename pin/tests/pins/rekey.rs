@@ -218,6 +218,26 @@ fn a_cleared_session_inherits_from_the_session_before_it_in_its_process(
 }
 
 #[test]
+fn the_session_before_gives_its_process_up_so_that_the_new_one_can_be_unpinned() {
+    let scene = Scene::new();
+    let folder = scene.repository("p");
+    let old = pin_session(&scene, "old", "dev", &folder, NOW);
+    let process = Some(own_process());
+    scene
+        .store
+        .write(&PinFile {
+            process,
+            ..old.clone()
+        })
+        .unwrap();
+    start(&scene, StartKind::SameProcess, "new", &folder);
+    let left = scene.store.read(&session("old")).unwrap().unwrap().file;
+    assert_eq!(left, old);
+    scene.store.remove(&session("new")).unwrap();
+    assert_eq!(vm_of(&scene, "new").unwrap(), None);
+}
+
+#[test]
 fn a_cleared_session_inherits_its_processes_pin() {
     let scene = Scene::new();
     scene.pin(process(own_process()), "dev");

@@ -78,6 +78,31 @@ fn another_agents_or_sessions_pin_does_not_apply() {
     }
 }
 
+/// A session without a pin, in a process in which another session was pinned.
+#[rstest]
+#[case::that_process(Some(own_process()), true)]
+#[case::another_process(Some(ProcessId { pid: 2, start: 1 }), false)]
+#[case::nobody_noted_it(None, false)]
+fn the_pin_of_an_earlier_session_of_the_process_holds_until_it_is_rekeyed(
+    #[case] noted: Option<ProcessId>,
+    #[case] want: bool,
+) {
+    let scene = Scene::new();
+    let earlier = PinFile {
+        process: noted,
+        ..pin(session("earlier"), "dev")
+    };
+    scene.store.write(&earlier).unwrap();
+    let (agent, id) = (claude(), session_id("now"));
+    let lookup = Lookup {
+        agent: Some(&agent),
+        session: Some(&id),
+        ancestors: &[own_process()],
+        ..nobody()
+    };
+    assert_eq!(scene.resolve(&lookup).unwrap().is_some(), want);
+}
+
 #[test]
 fn a_shell_that_some_agent_started_has_that_agents_process_pin() {
     let scene = Scene::new();
