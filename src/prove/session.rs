@@ -227,6 +227,12 @@ fn is_here(path: &Utf8Path) -> bool {
     path.as_std_path().symlink_metadata().is_ok()
 }
 
+/// A long text's start and end: a denial says at its end why it isn't a rewrite.
 fn short(text: &str) -> String {
-    text.chars().take(300).collect()
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= 400 {
+        return text.to_owned();
+    }
+    let (start, end) = (&letters[..150], &letters[letters.len() - 250..]);
+    start.iter().chain(&['…']).chain(end).collect()
 }

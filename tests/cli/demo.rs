@@ -191,7 +191,7 @@ fn an_agent_that_obeys_is_proven_as_the_program_that_calls_the_hook() {
 // It obeys denials and drops rewrites, as agents have done.
 #[case::drops_rewrites(
     r#"mkdir -p bin; export PATH=$PWD/bin:$PATH
-    printf '#!/bin/bash\n/bin/sh "$@" | sed s,updatedInput,ignored,\n' >bin/sh; chmod +x bin/sh"#,
+    printf '#!/bin/bash\nexec /bin/sh "$@" > >(sed s,updatedInput,ignored,)\n' >bin/sh; chmod +x bin/sh"#,
     "it ran on this machine"
 )]
 // It never calls its tools.
@@ -210,9 +210,14 @@ fn an_agent_that_does_not_obey_is_not_proven(#[case] before: &str, #[case] probl
         assert_eq!(exit, Some(1), "{report:#}");
         assert_eq!(report["proven"], serde_json::json!([]));
         let checks = report["checks"].as_array().unwrap();
-        let bad = checks.iter().filter(|check| check["mode"] == "redirect");
+        let mut redirected = checks.iter().filter(|check| check["mode"] == "redirect");
         assert!(
-            bad.clone().all(|check| check["problem"] == problem),
+            redirected.clone().all(|check| check["ok"] == false),
+            "{report:#}"
+        );
+        // After the first, the tripwire takes the rest of the session back to guard.
+        assert!(
+            redirected.any(|check| check["problem"] == problem),
             "{report:#}"
         );
     }
