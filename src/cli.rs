@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use boxery_pin::NameError;
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser};
 
 use crate::app::App;
@@ -47,6 +48,10 @@ pub(crate) fn main() -> ExitCode {
             if !error.use_stderr() {
                 error.print().ok();
                 return Exit::Done.into();
+            }
+            if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                ui.say(error.render());
+                return Exit::Usage.into();
             }
             return report(ui, &usage(&error));
         }

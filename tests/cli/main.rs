@@ -3,6 +3,7 @@
 mod completions;
 mod copies;
 mod demo;
+mod help;
 mod hook;
 mod hook_escapes;
 mod install;
