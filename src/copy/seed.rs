@@ -8,7 +8,8 @@ use boxery_remote::{Pipe, RunExit, RunIo, RunRequest};
 use boxery_sync::{Scan, SeedReport, SyncError, write_seed};
 
 use super::state::sync_failure;
-use super::{marker, scan_options, streams};
+use super::streams::{self, Said};
+use super::{marker, scan_options};
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
@@ -150,8 +151,8 @@ pub(crate) async fn seed(
     let (end, sent, said, _) = tokio::join!(
         boxery_remote::run(pipe, &request, io, std::future::pending()),
         tokio::task::spawn_blocking(move || send(&sending, tree, ui)),
-        tokio::task::spawn_blocking(move || streams::read_complaint(said)),
-        tokio::task::spawn_blocking(move || streams::read_complaint(silence)),
+        tokio::task::spawn_blocking(move || Said::read(said)),
+        tokio::task::spawn_blocking(move || Said::read(silence)),
     );
     app.ui.progress(None);
     let (end, sent, said) = (
@@ -172,18 +173,23 @@ pub(crate) async fn seed(
         RunExit::Code(82) => SeedError::NotEmpty { vm, folder },
         RunExit::Code(84) => SeedError::Exists { vm },
         RunExit::Code(87) => SeedError::Link { vm, folder },
-        RunExit::Code(_) if said.contains("No space left on device") => SeedError::NoSpace { vm },
+        RunExit::Code(_) if said.names_full_disk() => SeedError::NoSpace { vm },
         RunExit::Code(83 | 85) => SeedError::Folder {
             vm,
             folder,
-            problem: said,
+            problem: said.line(),
         },
         // A file here that can't be read ends the stream early, and is the reason.
         RunExit::Code(_) if matches!(sent, Err(SyncError::Read { .. })) => {
-            return Err(sent.err().map_or_else(|| Failure::from(said), sync_failure));
+            return Err(sent
+                .err()
+                .map_or_else(|| Failure::from(said.line()), sync_failure));
         }
         RunExit::Code(_) | RunExit::TimedOut | RunExit::Cancelled(_) | RunExit::OutputClosed => {
-            SeedError::Unpack { vm, problem: said }
+            SeedError::Unpack {
+                vm,
+                problem: said.line(),
+            }
         }
     };
     let hint = error.hint(map);

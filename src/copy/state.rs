@@ -7,7 +7,8 @@ use boxery_pin::{PathMap, VmName};
 use boxery_remote::{Pipe, RunExit, RunIo, RunRequest};
 use boxery_sync::{CopyTree, Drift, EntryPath, Rules, Scan, Sieve, SyncError, read_tar};
 
-use super::{marker, scan_options, streams};
+use super::streams::{self, Said};
+use super::{marker, scan_options};
 use crate::app::App;
 use crate::error::Failure;
 use crate::reach;
@@ -200,12 +201,12 @@ async fn read_copy(
     let (end, tree, said) = tokio::join!(
         boxery_remote::run(pipe, &request, io, std::future::pending()),
         tokio::task::spawn_blocking(move || read_tree(tree, names, &scan.rules)),
-        tokio::task::spawn_blocking(move || streams::read_complaint(said)),
+        tokio::task::spawn_blocking(move || Said::read(said)),
     );
     let (end, tree, said) = (
         end.map_err(|error| reach::failure(vm, error))?,
         tree?,
-        said?,
+        said?.line(),
     );
     let folder = || map.copy.to_string();
     let problem = |problem: String| CopyError::Remote {

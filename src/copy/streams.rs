@@ -25,17 +25,40 @@ pub(crate) fn stdout() -> io::Result<(Output, PipeReader)> {
     ))
 }
 
-/// The last line that a program on the VM said. All of it is read, so that the
-/// program is never held up.
-pub(crate) fn read_complaint(mut said: PipeReader) -> String {
-    let mut kept = Vec::new();
-    // What came before a failure is still worth telling.
-    (&mut said).take(64 << 10).read_to_end(&mut kept).ok();
-    io::copy(&mut said, &mut io::sink()).ok();
-    let text = String::from_utf8_lossy(&kept);
-    text.lines()
-        .map(str::trim)
-        .rfind(|line| !line.is_empty())
-        .unwrap_or_default()
-        .to_owned()
+/// What a program on the VM said on its stderr, its start and one line of it.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    text: String,
+}
+
+impl Said {
+    /// All of it is read, so that the program is never held up.
+    pub(crate) fn read(mut stderr: PipeReader) -> Self {
+        let mut kept = Vec::new();
+        // What came before a failure is still worth telling.
+        (&mut stderr).take(64 << 10).read_to_end(&mut kept).ok();
+        io::copy(&mut stderr, &mut io::sink()).ok();
+        Self {
+            text: String::from_utf8_lossy(&kept).into_owned(),
+        }
+    }
+
+    /// The last line that says something; GNU tar ends with one that doesn't.
+    pub(crate) fn line(&self) -> String {
+        let lines = self.text.lines().map(str::trim);
+        let telling = |line: &&str| !line.is_empty() && !line.contains("Exiting with failure");
+        lines.rev().find(telling).unwrap_or_default().to_owned()
+    }
+
+    /// Whether it is about a full disk: in the system's words, or in those of GNU
+    /// tar for a short write.
+    pub(crate) fn names_full_disk(&self) -> bool {
+        [
+            "No space left on device",
+            "Disk quota exceeded",
+            "Wrote only ",
+        ]
+        .iter()
+        .any(|words| self.text.contains(words))
+    }
 }

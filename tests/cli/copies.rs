@@ -13,8 +13,13 @@ use crate::support::Sandbox;
 
 /// A project of two files, and a VM.
 fn scene() -> (Sandbox, Vm) {
+    scene_behind("")
+}
+
+/// The same, with lines of shell before each command on the VM.
+fn scene_behind(lines: &str) -> (Sandbox, Vm) {
     let sandbox = Sandbox::new();
-    let vm = Vm::start(&sandbox);
+    let vm = Vm::start_behind(&sandbox, lines);
     write(
         &sandbox.project().join("main.c"),
         "int main(void) { return 0; }\n",
@@ -214,4 +219,96 @@ fn what_only_a_build_made_is_no_drift_and_is_not_read() {
     let _socket = std::os::unix::net::UnixListener::bind(socket).unwrap();
     let said = run(&sandbox, &vm, &["drift", "dev"]);
     assert!(said.starts_with("exit: 0"), "{said}");
+}
+
+#[test]
+fn a_run_under_a_pin_begins_with_what_is_stale() {
+    let (sandbox, vm) = scene();
+    sandbox.run(&["vm", "seed", "dev"]);
+    sandbox.run(&["pin", "dev", "--guard"]);
+    let command = ["run", "--", "sh", "-c", "echo out; echo err >&2"];
+    insta::assert_snapshot!(run(&sandbox, &vm, &command), @r"
+    exit: 0
+    ----- stdout
+    out
+    ----- stderr
+    err
+    ");
+    write(&sandbox.project().join("notes.txt"), "edited here\n");
+    insta::assert_snapshot!(run(&sandbox, &vm, &command), @r"
+    exit: 0
+    ----- stdout
+    out
+    ----- stderr
+    boxery: the copy on dev isn't the same as the project: notes.txt (1 differ, 0 only on the laptop, 0 only on dev)
+    err
+    ");
+    sandbox.run(&["pin", "dev", "--drift", "deny"]);
+    insta::assert_snapshot!(run(&sandbox, &vm, &command), @r"
+    exit: 125
+    ----- stdout
+    ----- stderr
+    boxery: the command was not run: the copy on dev isn't the same as the project: notes.txt (1 differ, 0 only on the laptop, 0 only on dev) (`boxery vm seed dev --over` sends the project over its copy)
+    ");
+    sandbox.run(&["pin", "dev", "--drift", "off"]);
+    insta::assert_snapshot!(run(&sandbox, &vm, &command), @r"
+    exit: 0
+    ----- stdout
+    out
+    ----- stderr
+    err
+    ");
+    // What can't be told is told as that.
+    sandbox.run(&["pin", "dev", "--drift", "warn"]);
+    fs::remove_file(vm.copy().join(".boxery-copy")).unwrap();
+    let said = run(&sandbox, &vm, &command);
+    assert!(
+        said.contains("boxery: can't tell whether the copy on dev is the project as it is now"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_full_disk_has_its_own_message() {
+    // A file system of 64 KiB for this connection alone.
+    let (sandbox, vm) = scene_behind(
+        r#"[ -n "$small" ] || {
+            export small=1
+            mkdir -p "$dir"
+            exec unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=64k none "$1" && exec "$0"' "$0" "$dir"
+        }"#,
+    );
+    fs::File::create(sandbox.project().join("big"))
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
+    insta::assert_snapshot!(run(&sandbox, &vm, &["vm", "seed", "dev"]), @r"
+    exit: 125
+    ----- stdout
+    ----- stderr
+    error: dev has no space left for the copy
+    hint: free some there; then `boxery vm seed dev` goes on from the start in `[COPY]`
+    ");
+}
+
+#[test]
+fn a_vm_that_has_only_busybox_is_served_too() {
+    let (sandbox, vm) = scene_behind(
+        r#"mkdir -p "$dir.bin"
+        for name in tar find; do ln -sf "$(command -v busybox)" "$dir.bin/$name"; done
+        export PATH="$dir.bin:$PATH""#,
+    );
+    let project = sandbox.project();
+    write(&project.join(".gitignore"), "target/\n");
+    write(&project.join("a folder/a\nname"), "x");
+    write(&project.join("n".repeat(150)), "x");
+    std::os::unix::fs::symlink("/nowhere", project.join("link")).unwrap();
+    let said = run(&sandbox, &vm, &["vm", "seed", "dev"]);
+    assert!(said.starts_with("exit: 0"), "{said}");
+    write(&vm.copy().join("target/app"), "built");
+    let said = run(&sandbox, &vm, &["drift", "dev"]);
+    assert!(said.starts_with("exit: 0"), "{said}");
+    write(&vm.copy().join("a folder/a\nname"), "y");
+    let said = run(&sandbox, &vm, &["drift", "dev"]);
+    assert!(said.contains("~ a folder/a\\nname\n"), "{said}");
 }

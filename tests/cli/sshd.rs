@@ -11,7 +11,7 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -31,6 +31,12 @@ pub(crate) struct Vm {
 impl Vm {
     /// Start it and make it the VM `dev` of the sandbox's user.
     pub(crate) fn start(sandbox: &Sandbox) -> Self {
+        Self::start_behind(sandbox, "")
+    }
+
+    /// As [`Vm::start`], with `lines` of shell run before each command there. In them
+    /// `$dir` is the folder for copies.
+    pub(crate) fn start_behind(sandbox: &Sandbox, lines: &str) -> Self {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
             .into_iter()
             .find(|p| Path::new(p).exists());
@@ -54,10 +60,17 @@ impl Vm {
         )
         .unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
+        let before = format!(
+            "#!/bin/sh\ndir={}\n{lines}\nexec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n",
+            at("copies")
+        );
+        fs::write(at("before"), before).unwrap();
+        fs::set_permissions(at("before"), fs::Permissions::from_mode(0o755)).unwrap();
         let config = format!(
-            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\n",
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nForceCommand {}\n",
             at("host_key"),
             at("authorized_keys"),
+            at("before"),
         );
         fs::write(at("sshd_config"), config).unwrap();
         // Debian's server wants this folder, which its service makes at boot.
