@@ -21,7 +21,7 @@ const SUB_WORD: &str = "BOXERY-PROOF-SUBAGENT";
 /// How long the main agent waits for the subagent's calls in guard.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-type Before = Option<Box<dyn Fn() + Send + Sync>>;
+type Before = Box<dyn Fn() + Send + Sync>;
 
 /// What the model calls, told apart from every other proof's by a random word.
 pub(crate) struct Texts {
@@ -75,7 +75,7 @@ impl Turns<'_> {
             ..Turn::default()
         };
         let last = |label| Turn {
-            before: self.wait_for(label),
+            before: Some(self.wait_for(label)),
             text: "done",
             calls: Vec::new(),
         };
@@ -139,7 +139,7 @@ impl Turns<'_> {
             format!("for i in $(seq 200); do test -s {marker} && exit 0; sleep 0.02; done; exit 1");
         let boxery = scratch.boxery_command(self.project, &["run", &vm, "--", "bash", "-c", &wait]);
         let boxery = Mutex::new(boxery);
-        Some(Box::new(move || {
+        Box::new(move || {
             let mut command = boxery.lock().unwrap_or_else(PoisonError::into_inner);
             // Whether the marker is there is judged at the end.
             command
@@ -147,13 +147,13 @@ impl Turns<'_> {
                 .stderr(Stdio::null())
                 .status()
                 .ok();
-        }))
+        })
     }
 
     /// Changes the pin to redirect. Redirect needs a proof, and this is how the first
     /// one comes about: the scratch state gets a provisional one for the process
     /// that calls hooks.
-    fn redirect(&self) -> Box<dyn Fn() + Send + Sync> {
+    fn redirect(&self) -> Before {
         let scratch = self.session.scratch;
         let (note, candidate) = (self.note.to_owned(), self.session.candidate.clone());
         let proofs = Proofs::new(scratch.state("proofs"));
@@ -205,7 +205,7 @@ fn subagent() -> Call {
 struct Switch {
     done: Mutex<bool>,
     changed: Condvar,
-    work: Box<dyn Fn() + Send + Sync>,
+    work: Before,
 }
 
 impl Switch {

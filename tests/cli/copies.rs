@@ -19,7 +19,7 @@ fn scene() -> (Sandbox, Vm) {
 /// The same, with lines of shell before each command on the VM.
 fn scene_behind(lines: &str) -> (Sandbox, Vm) {
     let sandbox = Sandbox::new();
-    let vm = Vm::start_behind(&sandbox, lines);
+    let vm = Vm::start(&sandbox, lines);
     write(
         &sandbox.project().join("main.c"),
         "int main(void) { return 0; }\n",

@@ -29,14 +29,9 @@ pub(crate) struct Vm {
 }
 
 impl Vm {
-    /// Start it and make it the VM `dev` of the sandbox's user.
-    pub(crate) fn start(sandbox: &Sandbox) -> Self {
-        Self::start_behind(sandbox, "")
-    }
-
-    /// As [`Vm::start`], with `lines` of shell run before each command there. In them
+    /// Start it and make it the VM `dev` of the sandbox's user, with `lines` of shell run before each command there. In them
     /// `$dir` is the folder for copies.
-    pub(crate) fn start_behind(sandbox: &Sandbox, lines: &str) -> Self {
+    pub(crate) fn start(sandbox: &Sandbox, lines: &str) -> Self {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
             .into_iter()
             .find(|p| Path::new(p).exists());
