@@ -122,8 +122,8 @@ pub(crate) fn any_git_variable() -> bool {
     std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
 }
 
-/// The variables that travel to the VM with each run: LANG, LC_*, TZ, TERM,
-/// COLORTERM, NO_COLOR, FORCE_COLOR and CI.
+/// The variables that travel to the VM with each run: `LANG`, `LC_*`, `TZ`,
+/// `TERM`, `COLORTERM`, `NO_COLOR`, `FORCE_COLOR` and `CI`.
 pub(crate) fn travelling() -> Vec<(OsString, OsString)> {
     const NAMES: &[&str] = &[
         "LANG",

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use boxery_pin::VmName;
 use boxery_remote::embedded::EmbeddedVm;
-use boxery_remote::{Laptop, Pipe, PipeChoice, Plan, RemoteError, Target};
+use boxery_remote::{Ask, Laptop, Pipe, PipeChoice, Plan, RemoteError, Target};
 
 use crate::app::App;
 use crate::config::Vm;
@@ -39,8 +39,7 @@ pub(crate) async fn open(app: &App, name: &VmName, vm: &Vm) -> Result<Pipe, Fail
     let target: Target = vm.target.parse().map_err(|error| failure(name, error))?;
     let ui = app.ui;
     let ask = move |prompt: &str| ui.secret(prompt);
-    let ask: Option<&(dyn Fn(&str) -> Option<String> + Send + Sync)> =
-        if ui.can_ask() { Some(&ask) } else { None };
+    let ask: Ask<'_> = if ui.can_ask() { Some(&ask) } else { None };
     Pipe::open(&target, vm.pipe, &laptop(app), ask)
         .await
         .map_err(|error| failure(name, error))

@@ -1,11 +1,7 @@
 //! Everything that a person sees. No other file prints: under `boxery hook` and
 //! `boxery mcp`, standard output is a protocol.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the one file that may print"
-)]
+#![expect(clippy::print_stderr, reason = "this is the one file that may print")]
 
 use std::fmt;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};

@@ -40,9 +40,16 @@ const EDGES: &[(&str, &[&str])] = &[
 /// Crates that stay synchronous: nothing in their dependency tree is an async runtime.
 const SYNCHRONOUS: &[&str] = &["policy", "pin", "record", "router", "agents"];
 
-/// Open sets: the folder, the file that lists its members, and the files in the
-/// folder that are no members, with the reason.
-const OPEN_SETS: &[(&str, &str, &[(&str, &str)])] = &[
+/// The folder of an open set, the file that lists its members, and the files in the
+/// folder that are no members, each with the reason.
+type OpenSet = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+/// Every open set of the project.
+const OPEN_SETS: &[OpenSet] = &[
     ("agents/src/adapter", "agents/src/adapter/mod.rs", &[]),
     ("mcp/src/tool", "mcp/src/tool/mod.rs", &[]),
     ("policy/src/rule", "policy/src/rule/mod.rs", &[]),
@@ -491,10 +498,10 @@ fn no_test_is_ignored_and_none_sleeps() {
         } else {
             text.split_once("#[cfg(test)]").map(|(_, tests)| tests)
         };
-        if let Some(tests) = tests {
-            if !hits(&path, tests, &["::sleep(", " sleep(", "time.sleep("]).is_empty() {
-                polling.insert(path.display().to_string());
-            }
+        if tests.is_some_and(|tests| {
+            !hits(&path, tests, &["::sleep(", " sleep(", "time.sleep("]).is_empty()
+        }) {
+            polling.insert(path.display().to_string());
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

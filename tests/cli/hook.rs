@@ -166,7 +166,7 @@ fn guard_tells_the_model_the_exact_route() {
 #[case::nothing("Bash", json!({}))]
 fn other_ways_to_run_something_here_are_closed(#[case] tool: &str, #[case] input: Value) {
     let scene = Scene::guarded();
-    let text = input.to_string().replace("~", scene.home().as_str());
+    let text = input.to_string().replace('~', scene.home().as_str());
     let input: Value = serde_json::from_str(&text).unwrap();
     reason(&answer_or_block(&scene.hook(&scene.call(
         "PreToolUse",

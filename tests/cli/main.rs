@@ -1,5 +1,10 @@
 //! The binary as a user and as an agent would use it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't set its scene up should fail at once"
+)]
+
 mod completions;
 mod copies;
 mod demo;
