@@ -3,6 +3,7 @@
 mod completions;
 mod copies;
 mod demo;
+mod ending;
 mod help;
 mod hook;
 mod hook_escapes;
@@ -12,3 +13,4 @@ mod roundtrip;
 mod scene;
 mod sshd;
 mod support;
+mod vm;

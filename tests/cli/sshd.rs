@@ -29,9 +29,14 @@ pub(crate) struct Vm {
 }
 
 impl Vm {
-    /// Start it and make it the VM `dev` of the sandbox's user, with `lines` of shell run before each command there. In them
-    /// `$dir` is the folder for copies.
+    /// Start it and make it the VM `dev` of the sandbox's user, with `lines` of shell run
+    /// before each command there. In them `$dir` is the folder for copies.
     pub(crate) fn start(sandbox: &Sandbox, lines: &str) -> Self {
+        Self::start_over(sandbox, lines, "native")
+    }
+
+    /// The same over the pipe of that name.
+    pub(crate) fn start_over(sandbox: &Sandbox, lines: &str, pipe: &str) -> Self {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
             .into_iter()
             .find(|p| Path::new(p).exists());
@@ -107,13 +112,24 @@ impl Vm {
         fs::write(
             config.join("config.toml"),
             format!(
-                "[vm.dev]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"native\"\n",
+                "[vm.dev]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"{pipe}\"\n",
                 user.trim(),
                 vm.dir().display()
             ),
         )
         .unwrap();
         vm
+    }
+
+    /// The fingerprint of its host key.
+    pub(crate) fn fingerprint(&self) -> String {
+        let output = Command::new("ssh-keygen")
+            .arg("-lf")
+            .arg(self.folder.path().join("host_key.pub"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split(' ').nth(1).unwrap().to_owned()
     }
 
     /// The folder for copies.
