@@ -36,8 +36,16 @@ impl Place {
 
     /// Start a run that says `ready` and then lives on.
     fn start(&self, text: &str, piped: bool) -> Child {
-        let mut command = self.sandbox.boxery(["run", "dev", "--cwd", "/", "--", "bash", "-c"]);
-        command.arg(text).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = self
+            .sandbox
+            .boxery(["run", "dev", "--cwd", "/", "--", "bash", "-c"]);
+        if let Some(vm) = &self.vm {
+            command.env("SSH_AUTH_SOCK", vm.agent());
+        }
+        command
+            .arg(text)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         if piped {
             command.stdin(Stdio::piped());
         }
@@ -156,7 +164,10 @@ fn piped_input_reaches_the_command_and_its_end_too(
     #[values("embedded", "native", "system")] kind: &str,
 ) {
     let place = Place::new(kind);
-    let mut child = place.start("echo ready; read -r line; echo \"<$line>\" >&2; wc -c", true);
+    let mut child = place.start(
+        "echo ready; read -r line; echo \"<$line>\" >&2; wc -c",
+        true,
+    );
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"first line\n").unwrap();
     stdin.write_all(&vec![0; 3_000_000]).unwrap();

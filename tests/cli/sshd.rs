@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,6 +26,8 @@ pub(crate) struct Vm {
     folder: TempDir,
     port: u16,
     ended: Arc<AtomicBool>,
+    /// For the system pipe: `ssh` looks for keys in the home that passwd(5) names.
+    agent: Option<Child>,
 }
 
 impl Vm {
@@ -42,6 +44,7 @@ impl Vm {
             .find(|p| Path::new(p).exists());
         let sshd = sshd.expect("this test needs OpenSSH's server: install openssh-server");
         let folder = TempDir::new().unwrap();
+        let folder_path = folder.path().to_owned();
         let ssh = sandbox.home().join(".ssh");
         fs::DirBuilder::new().mode(0o700).create(&ssh).unwrap();
         for key in [folder.path().join("host_key"), ssh.join("id_ed25519")] {
@@ -101,6 +104,7 @@ impl Vm {
             folder,
             port,
             ended,
+            agent: (pipe == "system").then(|| start_agent(&folder_path, &ssh.join("id_ed25519"))),
         };
         let user = Command::new("id").arg("-un").output().unwrap();
         let user = String::from_utf8(user.stdout).unwrap();
@@ -132,6 +136,11 @@ impl Vm {
         text.split(' ').nth(1).unwrap().to_owned()
     }
 
+    /// The socket of the agent that has the key, where ssh needs one.
+    pub(crate) fn agent(&self) -> PathBuf {
+        self.folder.path().join("agent")
+    }
+
     /// The folder for copies.
     pub(crate) fn dir(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join("copies")
@@ -152,5 +161,34 @@ impl Drop for Vm {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(("127.0.0.1", self.port)));
+        if let Some(agent) = &mut self.agent {
+            drop(agent.kill());
+            drop(agent.wait());
+        }
     }
+}
+
+/// An agent of the test's own that holds `key`.
+fn start_agent(folder: &Path, key: &Path) -> Child {
+    let socket = folder.join("agent");
+    let mut agent = Command::new("ssh-agent")
+        .arg("-D")
+        .arg("-a")
+        .arg(&socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test needs ssh-agent: install openssh-client");
+    // It says where it listens once it does.
+    let mut line = String::new();
+    let stdout = agent.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    let added = Command::new("ssh-add")
+        .args(["-q"])
+        .arg(key)
+        .env("SSH_AUTH_SOCK", &socket)
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(added.success());
+    agent
 }

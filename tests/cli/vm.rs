@@ -35,7 +35,9 @@ impl Fresh {
 
     fn add(&self, more: &[&str]) -> (Option<i32>, String) {
         let dir = self.vm.dir();
-        let mut command = self.sandbox.boxery(["vm", "add", "dev", &self.target, "--dir"]);
+        let mut command = self
+            .sandbox
+            .boxery(["vm", "add", "dev", &self.target, "--dir"]);
         let output = command.arg(dir).args(more).output().unwrap();
         (
             output.status.code(),
@@ -55,7 +57,10 @@ fn a_new_vm_is_added_once_its_key_is_confirmed(#[values("native", "auto")] pipe:
     let key = fresh.vm.fingerprint();
     let (code, said) = fresh.add(&["--pipe", pipe]);
     assert_eq!(code, Some(125), "{said}");
-    assert!(said.contains(&format!("--accept-fingerprint {key}")), "{said}");
+    assert!(
+        said.contains(&format!("--accept-fingerprint {key}")),
+        "{said}"
+    );
     assert_eq!(fresh.config(), "", "nothing is written before that");
 
     let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -70,7 +75,9 @@ fn a_new_vm_is_added_once_its_key_is_confirmed(#[values("native", "auto")] pipe:
 
     let doctor = fresh.sandbox.run(&["vm", "doctor", "dev"]);
     assert!(doctor.starts_with("exit: 0\n"), "{doctor}");
-    let run = fresh.sandbox.run(&["run", "dev", "--cwd", "/", "--", "echo", "hi"]);
+    let run = fresh
+        .sandbox
+        .run(&["run", "dev", "--cwd", "/", "--", "echo", "hi"]);
     assert!(run.contains("hi"), "{run}");
     // Known now: connecting asks nothing.
     let connect = fresh.sandbox.run(&["vm", "connect", "dev"]);
@@ -130,12 +137,18 @@ fn the_vm_on_this_machine_says_so_and_keeps_its_own_root() {
     let sandbox = Sandbox::new();
     let added = sandbox.run(&["vm", "add", "try", "--embedded"]);
     assert!(added.starts_with("exit: 0\n"), "{added}");
-    assert!(added.contains("this machine, no security boundary"), "{added}");
+    assert!(
+        added.contains("this machine, no security boundary"),
+        "{added}"
+    );
     let marker = format!("/tmp/boxery-marker-{}", std::process::id());
     let run = sandbox.run(&["run", "try", "--cwd", "/", "--", "touch", &marker]);
     assert!(run.starts_with("exit: 0\n"), "{run}");
     assert!(run.contains("boxery: VM try is this machine"), "{run}");
-    assert!(!std::path::Path::new(&marker).exists(), "it ran on the host");
+    assert!(
+        !std::path::Path::new(&marker).exists(),
+        "it ran on the host"
+    );
     let root = sandbox.home().join(".local/state/boxery/embedded/try/root");
     assert!(root.join(&marker[1..]).exists());
     let list = sandbox.run(&["vm", "list"]);
