@@ -57,10 +57,13 @@ pub(crate) fn failure(name: &VmName, error: RemoteError) -> Failure {
 
 /// Runs one verb's asynchronous part on this thread.
 pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output, Failure> {
-    Ok(tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?
-        .block_on(future))
+        .build()?;
+    let output = runtime.block_on(future);
+    // A read of standard input that waits for more would keep the process here.
+    runtime.shutdown_background();
+    Ok(output)
 }
 
 /// Which pipe leads to the VM, and why it isn't the native one.

@@ -8,6 +8,7 @@
 mod completions;
 mod copies;
 mod demo;
+mod ending;
 mod help;
 mod hook;
 mod hook_escapes;
@@ -17,3 +18,4 @@ mod roundtrip;
 mod scene;
 mod sshd;
 mod support;
+mod vm;

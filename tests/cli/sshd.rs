@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,17 +26,25 @@ pub(crate) struct Vm {
     folder: TempDir,
     port: u16,
     ended: Arc<AtomicBool>,
+    /// For the system pipe: `ssh` looks for keys in the home that passwd(5) names.
+    agent: Option<Child>,
 }
 
 impl Vm {
-    /// Start it and make it the VM `dev` of the sandbox's user, with `lines` of shell run before each command there. In them
-    /// `$dir` is the folder for copies.
+    /// Start it and make it the VM `dev` of the sandbox's user, with `lines` of shell run
+    /// before each command there. In them `$dir` is the folder for copies.
     pub(crate) fn start(sandbox: &Sandbox, lines: &str) -> Self {
+        Self::start_over(sandbox, lines, "native")
+    }
+
+    /// The same over the pipe of that name.
+    pub(crate) fn start_over(sandbox: &Sandbox, lines: &str, pipe: &str) -> Self {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
             .into_iter()
             .find(|p| Path::new(p).exists());
         let sshd = sshd.expect("this test needs OpenSSH's server: install openssh-server");
         let folder = TempDir::new().unwrap();
+        let folder_path = folder.path().to_owned();
         let ssh = sandbox.home().join(".ssh");
         fs::DirBuilder::new().mode(0o700).create(&ssh).unwrap();
         for key in [folder.path().join("host_key"), ssh.join("id_ed25519")] {
@@ -96,6 +104,7 @@ impl Vm {
             folder,
             port,
             ended,
+            agent: (pipe == "system").then(|| start_agent(&folder_path, &ssh.join("id_ed25519"))),
         };
         let user = Command::new("id").arg("-un").output().unwrap();
         let user = String::from_utf8(user.stdout).unwrap();
@@ -107,13 +116,29 @@ impl Vm {
         fs::write(
             config.join("config.toml"),
             format!(
-                "[vm.dev]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"native\"\n",
+                "[vm.dev]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"{pipe}\"\n",
                 user.trim(),
                 vm.dir().display()
             ),
         )
         .unwrap();
         vm
+    }
+
+    /// The fingerprint of its host key.
+    pub(crate) fn fingerprint(&self) -> String {
+        let output = Command::new("ssh-keygen")
+            .arg("-lf")
+            .arg(self.folder.path().join("host_key.pub"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// The socket of the agent that has the key, where ssh needs one.
+    pub(crate) fn agent(&self) -> PathBuf {
+        self.folder.path().join("agent")
     }
 
     /// The folder for copies.
@@ -136,5 +161,34 @@ impl Drop for Vm {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(("127.0.0.1", self.port)));
+        if let Some(agent) = &mut self.agent {
+            drop(agent.kill());
+            drop(agent.wait());
+        }
     }
+}
+
+/// An agent of the test's own that holds `key`.
+fn start_agent(folder: &Path, key: &Path) -> Child {
+    let socket = folder.join("agent");
+    let mut agent = Command::new("ssh-agent")
+        .arg("-D")
+        .arg("-a")
+        .arg(&socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test needs ssh-agent: install openssh-client");
+    // It says where it listens once it does.
+    let mut line = String::new();
+    let stdout = agent.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    let added = Command::new("ssh-add")
+        .args(["-q"])
+        .arg(key)
+        .env("SSH_AUTH_SOCK", &socket)
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(added.success());
+    agent
 }

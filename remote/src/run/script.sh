@@ -18,10 +18,10 @@
 # What it gets are the command's bytes and, on stdout and stderr both:
 #   MARK B   the command begins (everything before is noise of rc files)
 #   MARK E N the command ended with status N
+#   MARK H   a heartbeat, dropped by the client
 # and on stderr only:
 #   MARK F W it could not be started, for the reason W
 #   MARK S N the tree was ended and N processes are left
-#   MARK H   a heartbeat, dropped by the client
 
 _bx_say() { printf '%s%s\n' "$_bx_no" "$1"; }
 
@@ -35,7 +35,7 @@ _bx_self() {
 # subshell so that this one lives to tell its status.
 _bx_work() {
 	trap : TERM HUP INT
-	exec 3>&9 9>&-
+	exec 3>&9 8>&- 9>&-
 	(
 		trap - TERM HUP INT
 		exec 2>&3 3>&-
@@ -176,15 +176,16 @@ _bx_end() {
 } 2>/dev/null
 
 # While the command doesn't read, the watcher is stuck in a write and sees
-# nothing. So every second a heartbeat goes to the client; when it can't, the
-# client is gone, and if the watcher hasn't noticed in three more seconds the
+# nothing. So every second a heartbeat goes to the client on both streams (an
+# `ssh` whose stderr is closed says nothing of it); when one can't, the client
+# is gone, and if the watcher hasn't noticed in three more seconds the
 # guard ends the run in its place.
 _bx_beat() {
-	exec 3>&9 9>&- </dev/null >/dev/null 2>&1
+	exec 3>&9 4>&8 8>&- 9>&- </dev/null >/dev/null 2>&1
 	trap '' PIPE HUP
 	trap 'kill "$_bx_nap" 2>/dev/null; exit 0' TERM
 	while sleep 1 & _bx_nap=$!; wait "$_bx_nap"; do
-		_bx_say H >&3 || break
+		_bx_say H >&3 && _bx_say H >&4 || break
 	done
 	sleep 3 &
 	_bx_nap=$!
@@ -204,6 +205,7 @@ _bx_watch() {
 		_bx_beat &
 		_bx_guard=$!
 	fi
+	exec 8>&-
 	trap '' TERM HUP PIPE
 	while read -r _bx_what _bx_size; do
 		case $_bx_what in
@@ -223,6 +225,6 @@ _bx_watch() {
 # reads that any more: none has one here but the command.
 _bx_main() {
 	unset IFS
-	exec 9>&2 2>/dev/null
+	exec 8>&1 9>&2 2>/dev/null
 	_bx_watch | _bx_work "$@"
 }

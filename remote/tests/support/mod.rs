@@ -24,7 +24,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
 /// No single run of these tests takes longer.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// An sshd that is started per connection, inetd-like, behind a port that the
 /// kernel chose and that is ours from the start.
@@ -201,7 +201,7 @@ impl Sshd {
         Utf8PathBuf::try_from(self.folder.path().join(name)).unwrap()
     }
 
-    /// Write the laptop's ssh_config: `lines` win over the base.
+    /// Write the laptop's ssh configuration: `lines` win over the base.
     pub(crate) fn configure(&self, lines: &str) {
         let text = format!(
             "{lines}\nIdentityFile {}\nIdentitiesOnly yes\nIdentityAgent none\n\

@@ -15,13 +15,13 @@ use crate::{env, reach, trust};
 /// Add a VM
 ///
 /// Connects once, shows the host key's fingerprint and asks, looks around, and writes
-/// the VM into config.toml. A key that your known_hosts names isn't asked about.
+/// the VM into config.toml. A key among your known hosts isn't asked about.
 /// Without TARGET it lists the hosts of your ssh configuration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to call it
     name: VmName,
-    /// `user@host[:port]`, or a Host of ssh_config
+    /// `user@host[:port]`, or a Host of your ssh configuration
     #[arg(conflicts_with = "embedded")]
     target: Option<String>,
     /// Folder on the VM for the copies of projects; `boxery` in the home folder by default
