@@ -1,5 +1,10 @@
 //! What a run leaves behind when it ends early, and when it ends by itself.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scene that can't be set up should fail at once"
+)]
+
 #[path = "support/mod.rs"]
 mod support;
 
@@ -61,8 +66,8 @@ async fn start(pipe: Pipe, request: RunRequest, stdin: Option<Input>) -> Started
     let mut ready = [0; 6];
     tokio::time::timeout(Duration::from_secs(30), stdout.read_exact(&mut ready))
         .await
-        .expect("the command gets ready")
-        .expect("the command gets ready");
+        .unwrap()
+        .unwrap();
     assert_eq!(&ready, b"ready\n");
     Started {
         ended,

@@ -245,7 +245,7 @@ fn hash_all(root: &Path, files: &[EntryPath]) -> Result<Vec<Reading>, SyncError>
 }
 
 /// Read one file until it stays as it is for the time of a reading. `read` is
-/// [`Read::read`], which the tests come between.
+/// `Read::read`, which the tests come between.
 fn hash_settled(
     root: &Path,
     path: &EntryPath,

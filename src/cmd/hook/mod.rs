@@ -1,7 +1,7 @@
 //! `boxery hook …`: the entry in agents' settings.
 //!
 //! A new verb of this group is a file here, a line in the `mod` list, a line in
-//! [`Verb`] and a line in [`run`].
+//! [`Verb`] and a line in [`run()`].
 
 pub(crate) mod install;
 pub(crate) mod print;
