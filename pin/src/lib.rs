@@ -1,7 +1,7 @@
 //! Answers one question: which VM is this call pinned to, in which mode, and
 //! which folders correspond?
 //!
-//! Start at [`resolve`]. A [`PinStore`] is the private folder of pin files; a
+//! Start at [`resolve()`]. A [`PinStore`] is the private folder of pin files; a
 //! [`Lookup`] is what is known of the call; a [`PathMap`] turns a folder of the
 //! laptop into the folder of the VM that corresponds to it.
 //!

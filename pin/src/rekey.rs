@@ -57,7 +57,7 @@ pub enum Rekey {
         from: PinKey,
     },
     /// Pins of two VMs have the same claim. The session now has a pin that
-    /// [`resolve`](crate::resolve) calls ambiguous, so that nothing runs until the user decides.
+    /// [`resolve`](crate::resolve()) calls ambiguous, so that nothing runs until the user decides.
     Ambiguous {
         /// One VM.
         first: VmName,

@@ -268,7 +268,7 @@ impl<'a> Search<'a> {
 
     /// The pin of another session that a process above had: its re-keying at
     /// `/clear` failed, or the agent never told of it. What can't be read may be
-    /// any session's, and is for [`rekey`](crate::rekey) to report.
+    /// any session's, and is for [`rekey`](crate::rekey()) to report.
     fn by_earlier_session(&mut self, lookup: &Lookup<'_>) -> Result<Option<Resolved>, PinError> {
         let (Some(agent), Some(_)) = (lookup.agent, lookup.session) else {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Answers one question: how is a VM reached?
 //!
 //! Start at [`Pipe::open`], which opens a connection to a [`Target`] as the
-//! user's own `ssh` would, and at [`run`], which runs one command there. A pipe
+//! user's own `ssh` would, and at [`run()`], which runs one command there. A pipe
 //! is *native* (SSH in this process) or *system* (a child `ssh`); both give the
 //! same [`Channel`]. What is known of the laptop comes in as a [`Laptop`]:
 //! nothing here reads the environment.

@@ -1,6 +1,11 @@
 //! Who is trusted, and what is said when something on the way is wrong: the same
 //! over both pipes.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scene that can't be set up should fail at once"
+)]
+
 #[path = "support/mod.rs"]
 mod support;
 

@@ -21,7 +21,7 @@ const LONGEST_ARGUMENT: usize = 96 << 10;
 /// What happens to the call that a hook tells of while a pin applies.
 ///
 /// Touches nothing but what [`Questions`] looks up. Events that no answer can
-/// stop are passed; what they mean is [`review`](crate::review)'s question.
+/// stop are passed; what they mean is [`review`](crate::review())'s question.
 pub fn decide(event: &HookEvent, situation: &Situation<'_>) -> Ruling {
     match &event.kind {
         EventKind::BeforeTool(call) => before_tool(call, situation),

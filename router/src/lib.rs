@@ -1,10 +1,10 @@
 //! Answers one question: what happens to this call?
 //!
-//! Start at [`decide`]. A [`HookEvent`] is what an agent told its hook; a
+//! Start at [`decide()`]. A [`HookEvent`] is what an agent told its hook; a
 //! [`Situation`] is everything else that the answer depends on, gathered by the
 //! caller; a [`Decision`] is the answer. The stores ([`Tickets`], [`Spool`],
 //! [`Calls`], [`Proofs`], [`Alarms`]) are the small private files in which one
-//! hook call leaves word for the next, and [`review`] reads them after a call.
+//! hook call leaves word for the next, and [`review()`] reads them after a call.
 //!
 //! Invariant: with a pin, a shell call is denied unless a rule here says why it
 //! may pass or how it is rewritten; there is no arm that falls through to

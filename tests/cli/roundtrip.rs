@@ -228,7 +228,7 @@ fn guard_gives_a_route_that_works_as_it_stands() {
     let answer = round.scene.bash("echo \"it's\"; uname");
     let reason = answer["permissionDecisionReason"].as_str().unwrap();
     let start = reason.find('`').unwrap() + 1;
-    let route = &reason[start..start + reason[start..].find("`").unwrap()];
+    let route = &reason[start..start + reason[start..].find('`').unwrap()];
     assert!(
         round
             .scene
