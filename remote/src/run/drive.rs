@@ -21,6 +21,10 @@ const ENDING: Duration = Duration::from_secs(15);
 /// How long a reader of our output may stall an end.
 const STALL: Duration = Duration::from_millis(300);
 const CHUNK: usize = 256 * 1024;
+/// The VM starts a program for each frame of input.
+const FRAME: usize = 1024 * 1024;
+/// A read of this much says that more comes right behind.
+const BULK: usize = 16 * 1024;
 const NOISE: usize = 200;
 
 enum Event {
@@ -233,14 +237,14 @@ async fn feed(
         return;
     }
     drop(channel.flush().await);
-    let mut frame = Vec::with_capacity(CHUNK + 16);
+    let mut frame = Vec::new();
     loop {
         let read = async {
             match input.as_mut() {
                 None => std::future::pending().await,
                 Some(input) => {
-                    frame.resize(CHUNK, 0);
-                    input.read(&mut frame).await
+                    frame.resize(FRAME, 0);
+                    read_frame(input, &mut frame).await
                 }
             }
         };
@@ -273,6 +277,19 @@ async fn feed(
     }
     // The end of this stream would end the run: it stays open until all is over.
     std::future::pending::<()>().await;
+}
+
+/// Read what there is: little at once, much until a frame is full or it pauses.
+async fn read_frame(input: &mut Input, frame: &mut [u8]) -> std::io::Result<usize> {
+    let mut length = input.read(frame).await?;
+    while length >= BULK && length < frame.len() {
+        let more = input.read(&mut frame[length..]);
+        match timeout(Duration::from_millis(2), more).await {
+            Ok(Ok(0)) | Err(_) => break,
+            Ok(more) => length += more?,
+        }
+    }
+    Ok(length)
 }
 
 /// One of the command's streams on its way to the caller.
