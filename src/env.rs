@@ -7,6 +7,7 @@
 )]
 
 use std::ffi::OsString;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -69,10 +70,38 @@ fn text(name: &str) -> Option<String> {
 
 /// `BOXERY_VM`, when set and not empty; a value that isn't UTF-8 comes back lossy,
 /// so that it counts as a name that no VM has.
+///
+/// What the user started the agent with comes first: `env` in a project's settings
+/// can blank the variable for everything that the agent starts (Claude Code 2.1).
 pub(crate) fn boxery_vm() -> Option<String> {
-    std::env::var_os("BOXERY_VM")
-        .filter(|value| !value.is_empty())
-        .map(|value| value.to_string_lossy().into_owned())
+    static VALUE: OnceLock<Option<String>> = OnceLock::new();
+    let not_empty = |value: &OsString| !value.is_empty();
+    VALUE
+        .get_or_init(|| {
+            agents_own("BOXERY_VM")
+                .filter(not_empty)
+                .or_else(|| std::env::var_os("BOXERY_VM").filter(not_empty))
+                .map(|value| value.to_string_lossy().into_owned())
+        })
+        .clone()
+}
+
+/// A variable of the agent's process above this one, as that was started. The agent
+/// sets `CLAUDE_PID` itself, whatever its settings say.
+fn agents_own(name: &str) -> Option<OsString> {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    let pid = claude_pid()?;
+    // The walk up ends below process 1, which in a container may be the agent.
+    let above = boxery_pin::ancestors(std::process::id());
+    if pid != 1 && !above.iter().any(|process| process.pid == pid) {
+        return None;
+    }
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    environment.split(|byte| *byte == 0).find_map(|variable| {
+        let value = variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(OsString::from_vec(value.to_vec()))
+    })
 }
 
 /// `NO_COLOR` is set and not empty (<https://no-color.org>).

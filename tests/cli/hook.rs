@@ -336,6 +336,36 @@ fn boxery_vm_pins_every_call(#[case] value: &str, #[case] known: bool) {
     );
 }
 
+// A project's settings can set the variable for what the agent starts, not for the
+// agent's own process. The shell plays the agent.
+#[rstest]
+#[case::blanked("dev", "BOXERY_VM=", true)]
+#[case::changed("dev", "BOXERY_VM=nowhere", true)]
+#[case::set_by_settings_alone("", "BOXERY_VM=dev", true)]
+#[case::in_neither("", "BOXERY_VM=", false)]
+fn boxery_vm_of_the_agents_own_process_comes_first(
+    #[case] own: &str,
+    #[case] settings: &str,
+    #[case] pinned: bool,
+) {
+    let scene = Scene::new();
+    let mut agent = scene.sandbox.command("sh");
+    agent
+        .arg("-c")
+        .arg(r#"env CLAUDE_PID=$$ "$0" "$1" hook run claude-code; exit"#)
+        .args([settings, BOXERY])
+        .env("BOXERY_VM", own);
+    let output = feed(
+        agent,
+        &scene.call("PreToolUse", "Bash", &json!({ "command": "id" })),
+    );
+    if pinned {
+        assert!(reason(&answer(&output)).contains("pinned to VM dev"));
+    } else {
+        assert!(is_silent(&output), "{output:?}");
+    }
+}
+
 #[test]
 fn a_wrong_entry_denies_only_while_something_is_pinned() {
     let run = |scene: &Scene| feed(scene.sandbox.boxery(["hook", "run", "claude-kode"]), "{}");
