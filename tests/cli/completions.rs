@@ -14,10 +14,37 @@ fn completions_are_printed_for_every_common_shell(#[case] shell: &str, #[case] w
     assert!(text.contains(want), "{text}");
 }
 
+#[rstest]
+#[case::boxery(&["man"], ".TH boxery 1")]
+#[case::a_verb(&["man", "pin"], ".TH boxery-pin 1")]
+#[case::a_verb_of_a_verb(&["man", "hook", "install"], ".TH boxery-hook-install 1")]
+fn every_verb_has_a_manual_page_in_roff(#[case] arguments: &[&str], #[case] want: &str) {
+    let text = Sandbox::new().run(arguments);
+    assert!(text.contains(want), "{text}");
+}
+
 #[test]
-fn the_manual_page_is_roff() {
-    let text = Sandbox::new().run(&["man"]);
-    assert!(text.contains(".TH boxery 1"), "{text}");
+fn every_manual_page_is_written_into_a_folder() {
+    let sandbox = Sandbox::new();
+    assert_eq!(
+        sandbox.run(&["man", "--out", "pages"]),
+        "exit: 0\n----- stdout\n----- stderr\n"
+    );
+    let page = sandbox.project().join("pages/boxery-hook-install.1");
+    assert!(page.is_file());
+    let hidden = sandbox.project().join("pages/boxery-embedded-server.1");
+    assert!(!hidden.exists());
+}
+
+#[test]
+fn a_page_of_no_verb_is_a_usage_error() {
+    insta::assert_snapshot!(Sandbox::new().run(&["man", "hook", "instal"]), @r"
+    exit: 64
+    ----- stdout
+    ----- stderr
+    error: no verb is named `hook instal`
+    hint: `boxery --help` lists the verbs
+    ");
 }
 
 #[test]

@@ -20,7 +20,7 @@ const VERBS: &[&str] = &[
     "hook uninstall [OPTIONS] [AGENT]...",
     "log [OPTIONS]",
     "log check [OPTIONS]",
-    "man",
+    "man [OPTIONS] [VERB]...",
     "pin [OPTIONS] [NAME]",
     "run [OPTIONS] [NAME] [-- <COMMAND>...]",
     "unpin [OPTIONS]",
