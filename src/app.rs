@@ -4,6 +4,7 @@
 use camino::Utf8PathBuf;
 
 use boxery_pin::{PinStore, VmName};
+use boxery_record::{Event, Log};
 
 use crate::config::Config;
 use crate::env::{self, Env};
@@ -47,6 +48,18 @@ impl App {
     /// The pin files.
     pub(crate) fn pins(&self) -> PinStore {
         PinStore::new(self.env.state_path("pins"))
+    }
+
+    /// The record.
+    pub(crate) fn log(&self) -> Log {
+        Log::new(self.env.state_path("log"))
+    }
+
+    /// Put an event on record. A failure is told and changes nothing else.
+    pub(crate) fn record(&self, event: &Event) {
+        if let Err(error) = self.log().append(event) {
+            self.ui.note(format_args!("not on record: {error}"));
+        }
     }
 
     /// The folder of the embedded VM `name`.

@@ -58,7 +58,12 @@ pub(crate) struct Here {
 impl Here {
     /// Look at the environment, the processes above and the pins.
     pub(crate) fn look(app: &App) -> Result<Self, Failure> {
-        let (folder, pin) = look_up(app, resolve)?;
+        Self::look_as(app, None)
+    }
+
+    /// The same for a session that the user names.
+    pub(crate) fn look_as(app: &App, session: Option<&str>) -> Result<Self, Failure> {
+        let (folder, pin) = look_up(app, session, resolve)?;
         let pin = pin.map_err(pin_failure)?;
         Ok(Self { folder, pin })
     }
@@ -79,20 +84,22 @@ impl Here {
 }
 
 /// What the search for a pin looks at here, one line per step.
-pub(crate) fn explain(app: &App) -> Result<Vec<String>, Failure> {
-    Ok(look_up(app, boxery_pin::explain)?.1)
+pub(crate) fn explain(app: &App, session: Option<&str>) -> Result<Vec<String>, Failure> {
+    Ok(look_up(app, session, boxery_pin::explain)?.1)
 }
 
 /// Search for the pin that applies to a verb started here; the current folder, links
 /// resolved, and what was found.
 fn look_up<T>(
     app: &App,
+    session: Option<&str>,
     search: impl FnOnce(&PinStore, &Lookup<'_>) -> T,
 ) -> Result<(Utf8PathBuf, T), Failure> {
     let folder = env::current_folder()?;
     let folder = folder.canonicalize_utf8()?;
     let environment = env::boxery_vm();
-    let session = env::claude_session_id().map(SessionId);
+    let session = session.map(str::to_owned).or_else(env::claude_session_id);
+    let session = session.map(SessionId);
     let agent = AgentId("claude-code".to_owned());
     let lookup = Lookup {
         environment: environment.as_deref(),

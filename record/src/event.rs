@@ -140,7 +140,7 @@ pub struct Event {
 impl Event {
     /// When, as it stands on disk: `2026-05-04T12:00:00Z`.
     pub fn time_text(&self) -> String {
-        timestamp_of(self.time).to_string()
+        time_text(self.time)
     }
 
     /// An event with nothing but what it must have, `client_attested`.
@@ -207,6 +207,11 @@ mod timestamp {
         let time: Timestamp = text.parse().map_err(D::Error::custom)?;
         u64::try_from(time.as_second()).map_err(D::Error::custom)
     }
+}
+
+/// Seconds since 1970 as the log spells them: `2026-05-04T12:00:00Z`.
+pub fn time_text(time: u64) -> String {
+    timestamp_of(time).to_string()
 }
 
 /// `time` for display; one past what the calendar can tell is its last moment.

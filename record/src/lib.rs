@@ -27,6 +27,6 @@ mod read;
 
 pub use chain::sha256_hex;
 pub use check::{CheckReport, Note, Problem, ProblemKind};
-pub use event::{Entry, Event, Gap, Kind, Tier};
+pub use event::{Entry, Event, Gap, Kind, Tier, time_text};
 pub use log::{Appended, Log, RecordError};
 pub use read::{Entries, Filter};

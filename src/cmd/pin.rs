@@ -6,7 +6,7 @@ use boxery_agents::ADAPTERS;
 use boxery_pin::{
     DriftRule, Mode, PinFile, PinKey, PinOrigin, Project, Resolved, SessionId, StoredPin, VmName,
 };
-use boxery_record::{Event, Kind, Log};
+use boxery_record::{Event, Kind};
 
 use crate::app::App;
 use crate::config::{Config, PolicyRule};
@@ -216,9 +216,10 @@ fn tell(app: &App, pin: &PinFile) {
 /// Show the pin that applies here.
 fn show(args: &Args, app: &App) -> Result<Exit, Failure> {
     let cannot_say = |failure: Failure| failure.exit(Exit::CannotSay);
-    let here = Here::look(app);
+    let session = args.session.as_deref();
+    let here = Here::look_as(app, session);
     if args.explain && !args.json {
-        for step in place::explain(app)? {
+        for step in place::explain(app, session)? {
             app.ui.line(step);
         }
     }
@@ -226,7 +227,7 @@ fn show(args: &Args, app: &App) -> Result<Exit, Failure> {
     let Some(pin) = &here.pin else {
         if args.json {
             app.ui
-                .line(json!({ "pinned": false, "steps": place::explain(app)? }));
+                .line(json!({ "pinned": false, "steps": place::explain(app, session)? }));
         } else {
             app.ui.say("nothing is pinned here");
         }
@@ -310,9 +311,7 @@ pub(crate) fn record(app: &App, mut event: Event, key: &PinKey) {
         PinKey::Process { agent, .. } => event.agent = Some(agent.to_string()),
         PinKey::Project { .. } => {}
     }
-    if let Err(error) = Log::new(app.env.state_path("log")).append(&event) {
-        app.ui.note(format_args!("not on record: {error}"));
-    }
+    app.record(&event);
 }
 
 fn parse_drift(text: &str) -> Result<DriftRule, String> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use boxery_pin::{DriftRule, Mode, PathMap, RemotePath, VmName};
-use boxery_record::{Event, Kind, Log};
+use boxery_record::{Event, Kind};
 use boxery_remote::{Cancel, Output, RunEnd, RunExit, RunIo, RunRequest};
 use boxery_router::{Spool, Ticket, Tickets};
 
@@ -68,9 +68,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let config = app.config()?;
     let plan = plan(args, app, &config)?;
     let vm = config.vm(&plan.vm)?;
-    let log = Log::new(app.env.state_path("log"));
     if let Some(ticket) = &plan.ticket {
-        record(app, &log, &event(Kind::TicketTaken, &plan, Some(ticket)));
+        app.record(&event(Kind::TicketTaken, &plan, Some(ticket)));
     }
 
     let mut notes = Vec::new();
@@ -83,11 +82,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     reach::block_on(async {
         let pipe = reach::open(app, &plan.vm, vm).await?;
         notes.extend(drift_note(app, &plan, &pipe).await?);
-        record(
-            app,
-            &log,
-            &event(Kind::RunStarted, &plan, plan.ticket.as_ref()),
-        );
+        app.record(&event(Kind::RunStarted, &plan, plan.ticket.as_ref()));
         let request = RunRequest {
             argv: plan.argv.clone(),
             cwd: plan.cwd.as_ref().map(RemotePath::to_string),
@@ -110,7 +105,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             }
             Err(error) => ended.detail = Some(error.to_string()),
         }
-        record(app, &log, &ended);
+        app.record(&ended);
         let end = end.map_err(|error| reach::failure(&plan.vm, error))?;
         if !args.json {
             for note in closing_notes(&plan, args, end) {
@@ -457,13 +452,6 @@ fn event(kind: Kind, plan: &Plan, ticket: Option<&Ticket>) -> Event {
         event.command_sha256 = Some(ticket.text_sha256.clone());
     }
     event
-}
-
-/// A failed append never changes what happens, and is told.
-fn record(app: &App, log: &Log, event: &Event) {
-    if let Err(error) = log.append(event) {
-        app.ui.note(format!("not on record: {error}"));
-    }
 }
 
 fn parse_variable(text: &str) -> Result<(String, OsString), String> {

@@ -1,7 +1,7 @@
 //! What must be on disk before a decision is told.
 
 use boxery_pin::{AgentId, PinOrigin};
-use boxery_record::{Event, Kind, Log};
+use boxery_record::{Event, Kind};
 use boxery_router::{
     CallKey, CallNote, Calls, Carriage, Decision, Due, Ruling, Spool, Ticket, TicketName, Tickets,
     ToolAction, ToolCall,
@@ -36,7 +36,7 @@ pub(crate) fn carry_out(
     let mut event = decision_event(hook, call, ruling);
     event.vm = Some(pinned.resolved.vm.to_string());
     event.mode = Some(pinned.mode.to_string());
-    log(hook.app).append(&event)?;
+    hook.app.log().append(&event)?;
     Ok(())
 }
 
@@ -75,11 +75,6 @@ fn leave_ticket(
 /// The tickets.
 pub(crate) fn tickets(app: &App) -> Tickets {
     Tickets::new(app.env.state_path("tickets"))
-}
-
-/// The log.
-pub(crate) fn log(app: &App) -> Log {
-    Log::new(app.env.state_path("log"))
 }
 
 /// An event about this hook's session.
@@ -139,7 +134,7 @@ pub(crate) fn record_unresolved(
     let mut event = decision_event(hook, call, ruling);
     event.vm = vm.map(str::to_owned);
     event.detail = Some(problem.to_owned());
-    log(hook.app).append(&event)?;
+    hook.app.log().append(&event)?;
     Ok(())
 }
 
@@ -154,7 +149,7 @@ pub(crate) fn unreadable(app: &App, agent: &AgentId, problem: &str) -> Decision 
         ..Event::new(env::now(), Kind::Decision)
     };
     // The denial stands whether or not it can be recorded.
-    log(app).append(&event).ok();
+    app.log().append(&event).ok();
     Decision::Deny {
         rule,
         reason: format!(

@@ -6,7 +6,7 @@ use boxery_router::{Alarms, Calls, Decision, Seen, Spool, StartSource, Ticket, q
 
 use super::agent_process::agent_process;
 use super::answer::{Hook, line};
-use super::effects::{log, session_event, tickets};
+use super::effects::{session_event, tickets};
 use super::gather::Pinned;
 use super::tripwire;
 use crate::app::App;
@@ -55,7 +55,7 @@ pub(crate) fn told(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) ->
     let mut event = session_event(hook, Kind::SessionStart);
     event.vm = Some(vm.to_string());
     event.mode = Some(pinned.mode.to_string());
-    log(hook.app).append(&event).ok();
+    hook.app.log().append(&event).ok();
     let binary = env::own_binary()
         .ok()
         .and_then(|binary| quote_word(binary.as_str()));
@@ -87,7 +87,7 @@ pub(crate) fn told(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) ->
 pub(crate) fn end(hook: &Hook<'_>, pinned: &Pinned) -> Decision {
     let mut event = session_event(hook, Kind::SessionEnd);
     event.vm = Some(pinned.resolved.vm.to_string());
-    log(hook.app).append(&event).ok();
+    hook.app.log().append(&event).ok();
     // The last chance to notice a call that never arrived.
     tripwire::look_at_overdue(hook, pinned).ok();
     // What can't be removed now is removed another time.

@@ -7,7 +7,7 @@ use boxery_router::{
 };
 
 use super::answer::Hook;
-use super::effects::{call_event, log, session_event, tickets};
+use super::effects::{call_event, session_event, tickets};
 use super::gather::Pinned;
 use crate::error::Failure;
 
@@ -26,14 +26,14 @@ pub(crate) fn after(
         Ok(Finding::Unseen) => {
             let mut event = call_event(hook, call, Kind::Other("unseen".to_owned()));
             event.vm = Some(pinned.resolved.vm.to_string());
-            log(hook.app).append(&event).ok();
+            hook.app.log().append(&event).ok();
             Decision::Pass
         }
         Ok(Finding::Escaped { reason }) => {
             let mut event = call_event(hook, call, Kind::Escaped);
             event.vm = Some(pinned.resolved.vm.to_string());
             event.detail = Some(reason.clone());
-            log(hook.app).append(&event).ok();
+            hook.app.log().append(&event).ok();
             told(hook, pinned, &reason)
         }
         Err(failure) => told(hook, pinned, &super::answer::line(&failure)),
@@ -111,7 +111,7 @@ pub(crate) fn look_at_overdue(hook: &Hook<'_>, pinned: &Pinned) -> Result<(), Fa
             event.call = Some(note.key.call.clone());
             event.vm = Some(pinned.resolved.vm.to_string());
             event.detail = Some(reason.to_owned());
-            log(hook.app).append(&event)?;
+            hook.app.log().append(&event)?;
             raise(hook, reason)?;
         }
         if !waiting || due {

@@ -149,6 +149,24 @@ fn a_person_pins_the_project_and_is_told_how_to_undo_it() {
 }
 
 #[test]
+fn a_session_that_the_user_names_is_pinned_and_shown_from_a_terminal() {
+    let sandbox = sandbox();
+    let pinned = sandbox.run(&["pin", "dev", "--session", "s-1"]);
+    insta::assert_snapshot!(without_digits(&pinned), @r"
+    exit: 0
+    ----- stdout
+    VM      dev, by session s-1 of claude-code
+    mode    guard
+    path    [SCRATCH]/project -> /srv/boxery/project-[8 HEX]
+    policy  no policy file
+    ----- stderr
+    pinned session s-1 of claude-code to VM dev
+    undo: `boxery unpin --session s-1` in a terminal of your own
+    ");
+    assert!(sandbox.run(&["pin"]).starts_with("exit: 1\n"));
+}
+
+#[test]
 fn an_agents_shell_pins_its_session_and_not_the_project() {
     let sandbox = sandbox();
     let pinned = text(&sandbox, claude(&sandbox, "s-1", &["pin", "dev"]));

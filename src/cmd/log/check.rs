@@ -2,8 +2,6 @@
 
 use serde_json::json;
 
-use boxery_record::Log;
-
 use crate::app::App;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -20,16 +18,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
-    let report = Log::new(app.env.state_path("log"))
-        .check()
-        .map_err(|error| {
-            let hint = error.hint();
-            let failure = Failure::from(error).exit(Exit::CannotSay);
-            match hint {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        })?;
+    let report = app.log().check().map_err(|error| {
+        let hint = error.hint();
+        let failure = Failure::from(error).exit(Exit::CannotSay);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
     let exit = match &report.problem {
         Some(_) => Exit::No,
         None => Exit::Done,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use boxery_record::{Entry, Filter, Log};
+use boxery_record::{Entry, Filter};
 
 use crate::app::App;
 use crate::cmd::run::parse_duration;
@@ -45,8 +45,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             .map(|since| env::now().saturating_sub(since.as_secs())),
         denied: args.denied,
     };
-    let log = Log::new(app.env.state_path("log"));
-    for entry in log.entries(filter)? {
+    for entry in app.log().entries(filter)? {
         match entry {
             Ok(entry) if args.json => app.ui.line(serde_json::to_string(&entry)?),
             Ok(entry) => app.ui.line(line(app, &entry)),
