@@ -32,6 +32,7 @@ pub(crate) fn ensure_proven(app: &App) {
         .and_then(|binary| prove(&binary, &candidate, PERMISSION_MODES))
         .and_then(|report| {
             report.store(&proofs, env::now())?;
+            app.record(&report.event(env::now()));
             Ok(report)
         });
     match report {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use boxery_pin::{AgentId, Mode};
+use boxery_record::{Event, Kind};
 use boxery_router::{ExecutableId, Proof, Proofs};
 use camino::Utf8Path;
 use serde_json::{Value, json};
@@ -66,6 +67,21 @@ impl ProofReport {
     /// Whether every check held.
     pub(crate) fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.problem.is_none())
+    }
+
+    /// What the record says of it.
+    pub(crate) fn event(&self, now: u64) -> Event {
+        let proven = self.proven();
+        let detail = if proven.is_empty() {
+            format!("{} is not proven", self.version)
+        } else {
+            format!("{} is proven in {}", self.version, proven.join(", "))
+        };
+        Event {
+            agent: Some(self.agent.to_string()),
+            detail: Some(detail),
+            ..Event::new(now, Kind::Proof)
+        }
     }
 
     /// Keep the proof of each mode that is proven.

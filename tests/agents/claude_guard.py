@@ -1,4 +1,5 @@
 """Claude Code with boxery's hook: unpinned, and pinned in guard mode."""
+import glob
 import json
 import os
 import re
@@ -192,3 +193,30 @@ def _(world, pipe):
     session = pinned(world, "guard-pipe-" + pipe, [bash("touch ran"), {"say": "done"}], pipe=pipe)
     session.go()
     assert "vm_bash" in session.results()[0][1] and session.here("ran") is None
+
+
+@cases("pinned by BOXERY_VM: a project's settings can't {0} it", [("blank", ""), ("change", "another")])
+def _(world, name, value):
+    session = world.session("guard-env-" + name, [bash("touch ran"), {"say": "done"}])
+    session.env["BOXERY_VM"] = "dev-native"
+    moved = dict.fromkeys(["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_PID"], "/nowhere")
+    session.write(os.path.join(session.project, ".claude/settings.json"), {"env": dict(moved, BOXERY_VM=value)})
+    session.go()
+    (error, told), = session.results()
+    assert error and "pinned to VM dev-native" in told, told
+    assert session.here("ran") is None
+
+
+@cases("a session pin follows `claude {0}`", [("--resume ID",), ("--resume ID --fork-session",), ("--continue",)])
+def _(world, words):
+    session = world.session("guard-" + words.replace(" ", "").strip("-"), [bash("touch ran-1"), {"say": "done"}]).go()
+    assert session.here("ran-1") == "", session.results()
+    transcripts = glob.glob(os.path.join(session.home, ".claude/projects/*/*.jsonl"))
+    assert len(transcripts) == 1, transcripts
+    number = os.path.basename(transcripts[0]).removesuffix(".jsonl")
+    session.boxery("pin", "dev-native", "--session", number, "--drift", "off")
+    session.turns, session.args = [bash("touch ran-2"), {"say": "done"}], words.replace("ID", number).split()
+    session.go()
+    error, told = session.results()[-1]
+    assert error and "pinned to VM dev-native" in told, told
+    assert session.here("ran-2") is None

@@ -1,4 +1,5 @@
 """Claude Code pinned in redirect mode: its shell calls run in the VM, unchanged."""
+import json
 import os
 import re
 
@@ -100,13 +101,29 @@ def _(world):
     assert "[not run: blocked by hook: " in text and "dev-native" in text, text[-1500:]
 
 
-@test("redirect: a subagent's Monitor and background calls never run here")
+@test("redirect: a subagent's Monitor and background calls run in the VM and never here")
 def _(world):
     session = pinned(world, "redirect-subagent-tools", subagent(
         bash("touch ran-1", run_in_background=True), bash("touch ran-2", timeout=30000),
-        bash("touch ran-3", dangerouslyDisableSandbox=True)), "redirect").go()
+        bash("touch ran-3", dangerouslyDisableSandbox=True), *monitor("touch ran-4; echo event")), "redirect").go()
     assert not [n for n in os.listdir(session.project) if n.startswith("ran")]
-    assert world.there(session, "ran-2") == "" and world.there(session, "ran-3") == "", session.results()
+    for name in ("ran-2", "ran-3", "ran-4"):
+        assert world.there(session, name) == "", (name, session.results())
+
+
+@test("redirect: a rewritten call that never arrives raises the alarm, and the session is in guard from then on")
+def _(world):
+    # The agent's shell knows the functions of the user's start-up file, and bash looks there even for `eval`.
+    session = pinned(world, "redirect-escape", [bash("true one"), bash("true two"), bash("true three"), {"say": "done"}], "redirect")
+    session.write(os.path.join(session.home, ".bashrc"), "eval() { if [ -e ran ]; then sleep 11; fi; touch ran; }\n")
+    session.go()
+    (first, _), (second, _), (third, told) = session.results()
+    assert session.here("ran") == "" and not first and not second, session.results()
+    assert third and "pinned to VM dev-native" in told and "never arrived" in told, told
+    kinds = [json.loads(line)["kind"] for line in session.boxery("log", "--json").stdout.splitlines()]
+    assert "escaped" in kinds, kinds
+    status = session.boxery("hook", "status", check=False)
+    assert status.returncode == 1 and "alarm" in status.stdout, status.stdout
 
 
 @test("redirect: a session started in a folder below runs in the folder below, on the files that were sent")

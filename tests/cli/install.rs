@@ -9,10 +9,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use boxery_router::{AgentId, Alarm, Alarms, SessionId};
 use insta::assert_snapshot;
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::scene::Scene;
 use crate::support::{BOXERY, Sandbox};
 
 fn put(path: &Path, content: &str) {
@@ -233,6 +235,7 @@ fn what_keeps_the_hook_from_the_last_word_is_named() {
       local    can't be read: [SCRATCH]/project/.claude/settings.local.json: key must be a string at line 1 column 3
       mode     guard, unless a pin says otherwise
       proven   no; redirect stays guard
+      seen     no session yet
       off      `disableAllHooks` in [SCRATCH]/project/.claude/settings.json
       rewriter rtk hook claude ([SCRATCH]/project/.claude/settings.json)
       broken   [SCRATCH]/project/.claude/settings.local.json: key must be a string at line 1 column 3
@@ -336,6 +339,7 @@ fn status_says_what_is_installed_and_whether_it_works() {
       local    not in [SCRATCH]/project/.claude/settings.local.json
       mode     guard, unless a pin says otherwise
       proven   no; redirect stays guard
+      seen     no session yet
     ----- stderr
     ");
     sandbox.run(&["hook", "install", "claude-code"]);
@@ -348,6 +352,7 @@ fn status_says_what_is_installed_and_whether_it_works() {
       local    not in [SCRATCH]/project/.claude/settings.local.json
       mode     guard, unless a pin says otherwise
       proven   no; redirect stays guard
+      seen     no session yet
     ----- stderr
     ");
     let json = sandbox
@@ -369,6 +374,7 @@ fn status_says_what_is_installed_and_whether_it_works() {
       local    not in [SCRATCH]/project/.claude/settings.local.json
       mode     guard, unless a pin says otherwise
       proven   no; redirect stays guard
+      seen     no session yet
     ----- stderr
     ");
     put(&path, "{ // x\n}");
@@ -381,9 +387,41 @@ fn status_says_what_is_installed_and_whether_it_works() {
       local    not in [SCRATCH]/project/.claude/settings.local.json
       mode     guard, unless a pin says otherwise
       proven   no; redirect stays guard
+      seen     no session yet
       broken   [SCRATCH]/home/.claude/settings.json: key must be a string at line 1 column 3
     ----- stderr
     ");
+}
+
+#[test]
+fn status_tells_the_last_session_and_every_escape() {
+    let scene = Scene::new();
+    scene.sandbox.run(&["hook", "install", "claude-code"]);
+    let start = json!({
+        "session_id": "s1", "cwd": scene.project(), "hook_event_name": "SessionStart",
+        "source": "startup",
+    });
+    scene.hook(&start.to_string());
+    let alarm = Alarm {
+        version: 1,
+        agent: AgentId("claude-code".to_owned()),
+        session: Some(SessionId("s1".to_owned())),
+        reason: "a call ran on this machine".to_owned(),
+        raised_at: 7,
+    };
+    Alarms::new(scene.state("alarms")).raise(&alarm).unwrap();
+    let said = scene.sandbox.run(&["hook", "status"]);
+    assert!(said.starts_with("exit: 1\n"), "{said}");
+    assert!(said.contains("  seen     a session began at 20"), "{said}");
+    assert!(
+        said.contains(
+            "  alarm    session s1 is in guard: a call ran on this machine; \
+             `boxery hook prove claude-code` ends that\n"
+        ),
+        "{said}"
+    );
+    let kinds = scene.sandbox.run(&["log"]);
+    assert!(kinds.contains("install"), "{kinds}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use boxery_agents::{Adapter, Plan};
 use boxery_pin::Mode;
+use boxery_record::Kind;
 use camino::{Utf8Path, Utf8PathBuf};
 use toml_edit::value;
 
@@ -111,6 +112,7 @@ fn install(
             "boxery's hook for {title} is already in {path}"
         ));
     } else {
+        target::record(app, Kind::Install, adapter, &path);
         app.ui.say(format_args!(
             "installed boxery's hook for {title} in {path}"
         ));

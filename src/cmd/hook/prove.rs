@@ -42,6 +42,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let candidate = find_candidate(&args.agent, args.executable.as_deref())?;
     let report = prove(&env::own_binary()?, &candidate, &modes)?;
     report.store(&Proofs::new(app.env.state_path("proofs")), env::now())?;
+    app.record(&report.event(env::now()));
     if report.holds() && !env::inside_agent() {
         end_alarms(app, &args.agent)?;
     }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use boxery_agents::{Adapter, FoundHook, HookEnvironment, InstallScope, Unreadable, parse_own};
 use boxery_pin::{AgentId, Mode};
-use boxery_router::{ExecutableId, Proof, Proofs};
+use boxery_router::{Alarm, Alarms, ExecutableId, LastSeen, Proof, Proofs, Seen};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use crate::ui::Tone;
 /// Say whether the hook is installed, and what stands in its way
 ///
 /// Looks at your own settings and at those of the project in the current folder.
-/// Exit status: 0 installed and called, 1 not, 2 when settings can't be read.
+/// Exit status: 0 installed and called, 1 not or a call escaped, 2 when settings
+/// can't be read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The agents; all by default
@@ -35,6 +36,10 @@ struct Report {
     environment: HookEnvironment,
     mode: Mode,
     proofs: Vec<(Proof, bool)>,
+    /// Its last session that told its begin.
+    seen: Option<LastSeen>,
+    /// Sessions in which a call escaped.
+    alarms: Vec<Alarm>,
 }
 
 /// What is in one settings file.
@@ -61,14 +66,12 @@ enum State {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let places = Places::read(app)?;
     let mode = app.config()?.mode.unwrap_or(Mode::Guard);
-    let proofs = Proofs::new(app.env.state_path("proofs")).list()?;
-    let proofs: Vec<Proof> = proofs.into_iter().flatten().collect();
     let is_meant =
         |name: &str| args.agents.is_empty() || args.agents.iter().any(|agent| agent == name);
     let reports: Vec<Report> = boxery_agents::ADAPTERS
         .iter()
         .filter(|adapter| is_meant(adapter.name()))
-        .map(|adapter| Report::read(*adapter, &places, mode, &proofs))
+        .map(|adapter| Report::read(*adapter, &places, mode, app))
         .collect::<Result<_, _>>()?;
     if args.json {
         let all: Vec<Value> = reports.iter().map(Report::to_json).collect();
@@ -87,7 +90,7 @@ impl Report {
         adapter: &'static dyn Adapter,
         places: &Places,
         mode: Mode,
-        proofs: &[Proof],
+        app: &App,
     ) -> Result<Self, Failure> {
         let environment = adapter.hook_environment(&places.surroundings());
         let scopes = InstallScope::ALL
@@ -105,17 +108,33 @@ impl Report {
         let is_current = |proof: &Proof| {
             ExecutableId::read(&proof.executable.path).is_ok_and(|now| now == proof.executable)
         };
-        let proofs = proofs
-            .iter()
+        // What can't be read proves nothing.
+        let proofs = Proofs::new(app.env.state_path("proofs"))
+            .list()?
+            .into_iter()
+            .flatten()
             .filter(|proof| proof.agent == name)
-            .map(|proof| (proof.clone(), is_current(proof)))
+            .map(|proof| {
+                let current = is_current(&proof);
+                (proof, current)
+            })
             .collect();
+        let mut alarms = Vec::new();
+        for alarm in Alarms::new(app.env.state_path("alarms")).list()? {
+            let alarm = alarm?;
+            if alarm.agent == name {
+                alarms.push(alarm);
+            }
+        }
+        let seen = Seen::new(app.env.state_path("seen")).read(&name)?;
         Ok(Self {
             adapter,
             scopes,
             environment,
             mode,
             proofs,
+            seen,
+            alarms,
         })
     }
 
@@ -130,9 +149,9 @@ impl Report {
 
     fn exit(&self) -> Exit {
         let is_off = self.environment.disabled.is_some() || self.environment.managed_only.is_some();
-        if self.is_live() {
+        if self.is_live() && self.alarms.is_empty() {
             Exit::Done
-        } else if is_off || self.environment.unreadable.is_empty() {
+        } else if self.is_live() || is_off || self.environment.unreadable.is_empty() {
             Exit::No
         } else {
             Exit::CannotSay
@@ -167,6 +186,10 @@ impl Report {
             "unreadable": self.environment.unreadable.iter().map(Unreadable::to_string).collect::<Vec<_>>(),
             "sandboxed": self.environment.sandboxed,
             "proofs": proofs,
+            "seen_at": self.seen.as_ref().map(|seen| seen.seen_at),
+            "alarms": self.alarms.iter().map(|alarm| json!({
+                "session": alarm.session, "reason": alarm.reason, "raised_at": alarm.raised_at,
+            })).collect::<Vec<_>>(),
         })
     }
 
@@ -189,6 +212,28 @@ impl Report {
             self.mode
         ));
         ui.line(format_args!("  proven   {}", self.describe_proofs()));
+        let seen = self.seen.as_ref().map_or_else(
+            || "no session yet".to_owned(),
+            |seen| {
+                format!(
+                    "a session began at {}",
+                    boxery_record::time_text(seen.seen_at)
+                )
+            },
+        );
+        ui.line(format_args!("  seen     {seen}"));
+        for alarm in &self.alarms {
+            let session = alarm
+                .session
+                .as_ref()
+                .map_or("of no id", |id| id.0.as_str());
+            ui.line(format_args!(
+                "  {} session {session} is in guard: {}; `boxery hook prove {}` ends that",
+                ui.paint(Tone::Bad, "alarm   "),
+                alarm.reason,
+                self.adapter.name()
+            ));
+        }
         let environment = &self.environment;
         for settings in environment.disabled.iter().chain(&environment.managed_only) {
             ui.line(format_args!(

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use boxery_agents::{
     ADAPTERS, Adapter, EntryOptions, HookEntry, InstallScope, Surroundings, hook_command,
 };
+use boxery_record::{Event, Kind};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::builder::PossibleValuesParser;
 
@@ -164,6 +165,15 @@ impl Places {
                 Failure::usage(format!("{title} has no settings of the scope {scope}"))
             })
     }
+}
+
+/// Put on record that a settings file was changed.
+pub(super) fn record(app: &App, kind: Kind, adapter: &dyn Adapter, path: &Utf8Path) {
+    app.record(&Event {
+        agent: Some(adapter.name().to_owned()),
+        detail: Some(path.to_string()),
+        ..Event::new(env::now(), kind)
+    });
 }
 
 /// Does `each` for every agent; one that fails keeps no other from its turn.

@@ -1,6 +1,7 @@
 //! `boxery hook uninstall`.
 
 use boxery_agents::{Adapter, InstallScope, Plan};
+use boxery_record::Kind;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::install::show;
@@ -96,6 +97,7 @@ fn remove(args: &Args, app: &App, path: &Utf8Path, adapter: &dyn Adapter) -> Res
     if done.is_unchanged() {
         return Ok(false);
     }
+    target::record(app, Kind::Uninstall, adapter, path);
     let title = adapter.title();
     app.ui.say(format_args!(
         "removed boxery's hook for {title} from {path}"
