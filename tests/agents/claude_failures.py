@@ -1,8 +1,10 @@
 """When boxery itself fails while something is pinned, nothing runs here."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 
 import drive
 from drive import bash
@@ -126,10 +128,10 @@ def _(world, how):
 
 
 class HungMount:
-    """The pin folder on a FUSE file system that never answers."""
+    """A folder of boxery's state on a FUSE file system that never answers."""
 
-    def __init__(self, session, kind):
-        self.folder = os.path.join(session.state, "pins")
+    def __init__(self, session, kind, folder="pins"):
+        self.folder = os.path.join(session.state, folder)
         self.kind = kind
 
     def __enter__(self):
@@ -153,6 +155,36 @@ def _(world, kind, mode):
     with HungMount(session, kind):
         session.go()
     assert session.here("ran") is None, session.results()
+    (error, told), = session.results()
+    assert error and "boxery" in told, told
+
+
+@cases("pinned ({0}): a boxery that is killed while it decides denies", [("guard",), ("redirect",)])
+def _(world, mode):
+    session = own_binary(world, "killed-at-work-" + mode, [bash("touch ran"), {"say": "done"}])
+    session.boxery("pin", "dev-native", "--" + mode, "--drift", "off")
+    killed, over = [], threading.Event()
+
+    def kill_every_hook():
+        while not over.is_set():
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    if os.readlink("/proc/%s/exe" % pid) == session.binary:
+                        os.kill(int(pid), signal.SIGKILL)
+                        killed.append(pid)
+                except OSError:
+                    pass  # it has ended by itself
+
+    # Where the record doesn't answer it works long enough to be caught.
+    with HungMount(session, "deaf", "log"):
+        killer = threading.Thread(target=kill_every_hook)
+        killer.start()
+        try:
+            session.go()
+        finally:
+            over.set()
+            killer.join()
+    assert killed and session.here("ran") is None, session.results()
     (error, told), = session.results()
     assert error and "boxery" in told, told
 

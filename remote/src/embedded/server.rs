@@ -50,7 +50,7 @@ pub async fn serve(folder: &Utf8Path, root: &Utf8Path) -> Result<(), RemoteError
         let idle_since = Instant::now();
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = clients.idle_until(idle_since + IDLE) => return Ok(()),
+            () = clients.idle(idle_since, IDLE) => return Ok(()),
             () = &mut orphaned => return Ok(()),
         };
         let Ok((stream, _)) = accepted else { continue };
@@ -91,10 +91,10 @@ struct Clients {
 }
 
 impl Clients {
-    /// Resolves at `deadline` when nobody is connected then, else when it has been
-    /// quiet for as long after the last one left.
-    async fn idle_until(&self, deadline: Instant) {
-        let mut deadline = deadline;
+    /// Resolves once nobody has been connected for `long`, counted from `since` and
+    /// from when the last one left.
+    async fn idle(&self, since: Instant, long: Duration) {
+        let mut deadline = since + long;
         loop {
             let left = self.left.notified();
             tokio::time::sleep_until(deadline).await;
@@ -102,7 +102,7 @@ impl Clients {
                 return;
             }
             left.await;
-            deadline = Instant::now() + IDLE;
+            deadline = Instant::now() + long;
         }
     }
 }
@@ -174,5 +174,28 @@ impl Handler for Connection {
             command.to_vec(),
         ));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_idle_only_while_nobody_is_connected_and_for_long_enough() {
+        let clients = Arc::new(Clients::default());
+        let long = Duration::from_millis(20);
+        clients.idle(Instant::now(), long).await;
+
+        let guest = Guest::new(&clients);
+        let mut idle = std::pin::pin!(clients.idle(Instant::now() - long, long));
+        assert!(
+            tokio::time::timeout(3 * long, &mut idle).await.is_err(),
+            "idle beside a guest"
+        );
+        drop(guest);
+        let left = Instant::now();
+        idle.await;
+        assert!(left.elapsed() >= long);
     }
 }
