@@ -1,0 +1,343 @@
+//! What is said on a stream.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Blob;
+
+/// How many bytes of stdin may be sent beyond the last [`FromRun::StdinTaken`].
+/// So much is held for a command that doesn't read, and nothing else waits for it.
+pub const STDIN_WINDOW: u64 = 4 * 1024 * 1024;
+
+/// The name of a run: 128 random bits, made by the laptop. A run is executed at
+/// most once, however often its request is sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(pub [u8; 16]);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that names no run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a run is named by 32 hexadecimal digits")]
+pub struct NoRunId;
+
+impl FromStr for RunId {
+    type Err = NoRunId;
+
+    fn from_str(text: &str) -> Result<Self, NoRunId> {
+        if text.len() != 32
+            || text
+                .bytes()
+                .any(|b| !matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        {
+            return Err(NoRunId);
+        }
+        u128::from_str_radix(text, 16)
+            .map(|number| Self(number.to_be_bytes()))
+            .map_err(|_| NoRunId)
+    }
+}
+
+/// The first message of a stream, from the laptop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Who are you? [`Reply::Hello`].
+    Hello,
+    /// Run a command. [`Reply::Started`], then [`ToRun`] and [`FromRun`] from
+    /// offset 0; a run that was started before goes on as if attached at 0.
+    Run(Box<Run>),
+    /// Go on with a run at a byte of its stream. [`Reply::Attached`], then
+    /// [`ToRun`] and [`FromRun`].
+    Attach {
+        /// The run.
+        run: RunId,
+        /// How many bytes of [`FromRun`] messages were taken.
+        offset: u64,
+    },
+    /// Which jobs are there? [`Reply::Jobs`].
+    Jobs,
+    /// What did a job print? [`Reply::Started`], then [`FromRun`] messages up to
+    /// [`FromRun::End`], or up to the end of the stream when it still runs and
+    /// `follow` is false. The laptop sends nothing.
+    Tail {
+        /// The job.
+        run: RunId,
+        /// Wait for more until the job ends.
+        follow: bool,
+    },
+    /// Wait for a job. [`Reply::Ended`].
+    Wait {
+        /// The job.
+        run: RunId,
+    },
+    /// End a job or run and all of its processes. [`Reply::Ended`].
+    Stop {
+        /// The run.
+        run: RunId,
+    },
+    /// On which TCP ports do runs and jobs listen? [`Reply::Ports`].
+    Ports,
+    /// Connect to a port of the VM's loopback. [`Reply::Started`], then bytes.
+    Forward {
+        /// The port.
+        port: u16,
+    },
+}
+
+/// A command to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its name.
+    pub run: RunId,
+    /// Program and arguments, any bytes but NUL. The program is looked up in the
+    /// login environment's PATH. The text of a `bash -c` may be longer than an
+    /// argument can be: bash then reads it from an inherited descriptor.
+    pub argv: Vec<Blob>,
+    /// The folder; the user's home without one.
+    pub cwd: Option<Blob>,
+    /// Variables to set over the login environment.
+    pub env: Vec<(Blob, Blob)>,
+    /// Where its stdin comes from.
+    pub stdin: Stdin,
+    /// How many milliseconds it may take.
+    pub timeout: Option<u64>,
+    /// For how many seconds it lives on while nobody is attached.
+    pub grace: u64,
+    /// The agent's session, empty for none.
+    pub session: String,
+    /// Nobody attaches: its output is kept on the VM, head and tail, and it has
+    /// no grace.
+    pub job: bool,
+    /// How much output is kept for a laptop that doesn't acknowledge it; beyond,
+    /// the command waits. In bytes.
+    pub journal: u64,
+}
+
+/// Where a command's stdin comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stdin {
+    /// `/dev/null`.
+    Null,
+    /// [`ToRun::Stdin`].
+    Pipe,
+    /// A terminal of this size, which also takes stdout and stderr.
+    Pty(Size),
+}
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Characters in a row.
+    pub columns: u16,
+    /// Rows.
+    pub rows: u16,
+}
+
+/// From the laptop to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToRun {
+    /// Bytes for its stdin, at most [`STDIN_WINDOW`] beyond what was taken.
+    Stdin(Blob),
+    /// The end of its stdin.
+    StdinEnd,
+    /// A signal for its process group, by its number on Linux.
+    Signal(u8),
+    /// The terminal has another size.
+    Resize(Size),
+    /// End it and all of its processes now.
+    Cancel,
+    /// So many bytes of [`FromRun`] messages were taken and passed on.
+    Ack(u64),
+}
+
+/// From a run to the laptop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromRun {
+    /// Bytes of its stdout.
+    Stdout(Blob),
+    /// Bytes of its stderr.
+    Stderr(Blob),
+    /// So many bytes of stdin were given to the command in all.
+    StdinTaken(u64),
+    /// So many bytes of a job's messages were not kept.
+    Skipped(u64),
+    /// How it ended; nothing follows.
+    End(End),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Exactly one of these.
+    pub outcome: Outcome,
+    /// How many processes it left running; they are a job of the same name.
+    pub background: u32,
+}
+
+/// Exactly one of these is the result of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It ended by itself with this status.
+    Exited(u8),
+    /// A signal ended it.
+    Signalled(u8),
+    /// It was ended, with all of its processes.
+    Cancelled(Why),
+    /// Nobody knows how it ended.
+    Lost(Loss),
+}
+
+/// Why a run was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Why {
+    /// The client asked, or went away.
+    Asked,
+    /// Its time was up.
+    TimedOut,
+}
+
+/// Why a run's end isn't known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Loss {
+    /// Nobody was attached for longer than its grace; it was ended.
+    GracePassed,
+    /// The VM knows no such run: its request never came, or it is forgotten.
+    Unknown,
+    /// Its supervisor died.
+    Broken,
+    /// The bytes that were asked for were acknowledged and are gone.
+    Acknowledged,
+}
+
+/// The first message of a stream, from the VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// To [`Request::Hello`].
+    Hello(Box<Machine>),
+    /// It goes on as the request says.
+    Started,
+    /// To [`Request::Attach`].
+    Attached {
+        /// How many bytes of stdin had come; send on from there.
+        stdin: u64,
+        /// Whether the end of stdin had come.
+        stdin_ended: bool,
+    },
+    /// To [`Request::Jobs`].
+    Jobs(Vec<Job>),
+    /// To [`Request::Wait`] and [`Request::Stop`].
+    Ended(End),
+    /// To [`Request::Ports`].
+    Ports(Vec<Port>),
+    /// It can't be done; nothing follows.
+    Failed(Failure),
+}
+
+/// Why a request can't be done. Nothing was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failure {
+    /// The folder isn't there.
+    FolderGone,
+    /// The folder can't be entered.
+    FolderDenied,
+    /// `bash` was asked for, and there is none.
+    NoBash,
+    /// There is no such run, or no more of it.
+    Lost(Loss),
+    /// No folder of the VM can hold the state of a run.
+    NoState {
+        /// Each folder that was tried, and why not.
+        detail: String,
+    },
+    /// Nothing listens on the port.
+    Refused,
+    /// The system refused.
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's error number.
+        errno: i32,
+    },
+}
+
+/// What a helper knows of its VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Of `/etc/machine-id`; empty where there is none.
+    pub machine_id: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Such as `x86_64`.
+    pub architecture: String,
+    /// The user's name; its number where it has none.
+    pub user: String,
+    /// The user's number.
+    pub uid: u32,
+    /// The user's home.
+    pub home: Blob,
+    /// The user's login shell.
+    pub shell: Blob,
+    /// PATH of the login environment.
+    pub path: Blob,
+    /// Why the login environment could not be captured, if so.
+    pub no_login: Option<String>,
+    /// The folder that holds the state of runs, or why there is none.
+    pub state: Result<Blob, String>,
+    /// Where `bash` is, if anywhere.
+    pub bash: Option<Blob>,
+    /// Whether `/proc` is there: without it only process groups can be ended.
+    pub proc: bool,
+    /// Milliseconds since 1970 by the VM's clock.
+    pub clock: u64,
+}
+
+/// A run that outlives its call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its name.
+    pub run: RunId,
+    /// Program and arguments, cut to 200 bytes each.
+    pub argv: Vec<Blob>,
+    /// The folder it was started in.
+    pub cwd: Blob,
+    /// The agent's session.
+    pub session: String,
+    /// When it was started, in milliseconds since 1970 by the VM's clock.
+    pub started: u64,
+    /// How it is.
+    pub state: JobState,
+}
+
+/// How a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobState {
+    /// It runs.
+    Running,
+    /// Its command ended, and left processes behind that run.
+    Background(Outcome),
+    /// It ended.
+    Ended(Outcome),
+}
+
+/// A TCP port that a process of a run listens on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Port {
+    /// The port.
+    pub port: u16,
+    /// The run.
+    pub run: RunId,
+    /// The agent's session.
+    pub session: String,
+}
