@@ -282,15 +282,7 @@ fn own_call(
             ),
         ),
         (Naming::Bare, Redirect::Live) => match verdict {
-            UserVerdict::Ask { rule } => Ruling {
-                decision: Decision::Ask {
-                    rule: "user-ask",
-                    reason: user_ask(&rule),
-                    command: absolute,
-                },
-                rule: "user-ask",
-                due: None,
-            },
+            UserVerdict::Ask { rule } => user_ask(&rule, absolute, None),
             UserVerdict::Allow { .. } | UserVerdict::None | UserVerdict::Deny { .. } => Ruling {
                 decision: Decision::Rewrite {
                     command: absolute,
@@ -301,15 +293,7 @@ fn own_call(
             },
         },
         (Naming::Absolute, _) => match verdict {
-            UserVerdict::Ask { rule } => Ruling {
-                decision: Decision::Ask {
-                    rule: "user-ask",
-                    reason: user_ask(&rule),
-                    command: absolute,
-                },
-                rule: "user-ask",
-                due: None,
-            },
+            UserVerdict::Ask { rule } => user_ask(&rule, absolute, None),
             UserVerdict::Allow { .. } | UserVerdict::None | UserVerdict::Deny { .. } => {
                 Ruling::pass("own-call")
             }
@@ -321,8 +305,17 @@ fn user_deny(rule: &str) -> String {
     format!("the user's own rule `{rule}` denies this command, in the VM as on the laptop")
 }
 
-fn user_ask(rule: &str) -> String {
-    format!("the user's own rule `{rule}` wants to be asked about this command")
+/// The user is asked, and what runs after a yes is `command`.
+fn user_ask(rule: &str, command: String, due: Option<Due>) -> Ruling {
+    Ruling {
+        decision: Decision::Ask {
+            rule: "user-ask",
+            reason: format!("the user's own rule `{rule}` wants to be asked about this command"),
+            command,
+        },
+        rule: "user-ask",
+        due,
+    }
 }
 
 fn grant(verdict: &UserVerdict, approval: Approval) -> Grant {
@@ -369,15 +362,7 @@ fn rewrite(call: &ToolCall, command: &str, situation: &Situation<'_>) -> Ruling 
         carriage,
     });
     match verdict {
-        UserVerdict::Ask { rule } => Ruling {
-            decision: Decision::Ask {
-                rule: "user-ask",
-                reason: user_ask(&rule),
-                command: text,
-            },
-            rule: "user-ask",
-            due,
-        },
+        UserVerdict::Ask { rule } => user_ask(&rule, text, due),
         UserVerdict::Allow { .. } | UserVerdict::None | UserVerdict::Deny { .. } => Ruling {
             decision: Decision::Rewrite {
                 command: text,

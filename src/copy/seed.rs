@@ -7,9 +7,9 @@ use boxery_pin::{PathMap, VmName};
 use boxery_remote::{Pipe, RunExit, RunIo, RunRequest};
 use boxery_sync::{Scan, SeedReport, SyncError, write_seed};
 
+use super::rules::{marker, scan_options};
 use super::state::sync_failure;
 use super::streams::{self, Said};
-use super::{marker, scan_options};
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;

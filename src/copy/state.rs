@@ -7,8 +7,8 @@ use boxery_pin::{PathMap, VmName};
 use boxery_remote::{Pipe, RunExit, RunIo, RunRequest};
 use boxery_sync::{CopyTree, Drift, EntryPath, Rules, Scan, Sieve, SyncError, read_tar};
 
+use super::rules::{marker, scan_options};
 use super::streams::{self, Said};
-use super::{marker, scan_options};
 use crate::app::App;
 use crate::error::Failure;
 use crate::reach;

@@ -45,7 +45,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             .map(|since| env::now().saturating_sub(since.as_secs())),
         denied: args.denied,
     };
+    let mut nothing = true;
     for entry in app.log().entries(filter)? {
+        nothing = false;
         match entry {
             Ok(entry) if args.json => app.ui.line(serde_json::to_string(&entry)?),
             Ok(entry) => app.ui.line(line(app, &entry)),
@@ -54,6 +56,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
                 .ui
                 .say(format_args!("{error}; `boxery log check` tells more")),
         }
+    }
+    if nothing {
+        app.ui.say("nothing of that is on record");
     }
     Ok(Exit::Done)
 }
