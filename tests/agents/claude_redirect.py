@@ -85,7 +85,8 @@ def _(world, pipe):
 
 @test("redirect: Monitor runs in the VM, in the main agent and never here")
 def _(world):
-    session = pinned(world, "redirect-monitor", monitor("hostname > ran; echo event") + [{"say": "done"}], "redirect").go()
+    session = pinned(world, "redirect-monitor", monitor("hostname > ran; echo event")
+                     + [bash("until [ -s ran ]; do sleep 0.1; done", timeout=60000), {"say": "done"}], "redirect").go()
     assert session.here("ran") is None
     assert world.there(session, "ran") == "dev-vm\n", session.results()
 
@@ -105,7 +106,9 @@ def _(world):
 def _(world):
     session = pinned(world, "redirect-subagent-tools", subagent(
         bash("touch ran-1", run_in_background=True), bash("touch ran-2", timeout=30000),
-        bash("touch ran-3", dangerouslyDisableSandbox=True), *monitor("touch ran-4; echo event")), "redirect").go()
+        bash("touch ran-3", dangerouslyDisableSandbox=True), *monitor("touch ran-4; echo event"),
+        # A monitor runs beside the session, which ends it.
+        bash("until [ -e ran-4 ]; do sleep 0.1; done", timeout=60000)), "redirect").go()
     assert not [n for n in os.listdir(session.project) if n.startswith("ran")]
     for name in ("ran-2", "ran-3", "ran-4"):
         assert world.there(session, name) == "", (name, session.results())
