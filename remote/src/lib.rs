@@ -13,6 +13,7 @@
 pub mod doctor;
 pub mod embedded;
 mod error;
+mod image;
 mod known_hosts;
 mod laptop;
 pub mod pipe;
@@ -21,6 +22,7 @@ mod ssh_config;
 mod target;
 
 pub use error::RemoteError;
+pub use image::{HelperImage, helper_image};
 pub use known_hosts::{HostKey, KnownHosts, Verdict, accept};
 pub use laptop::{Ask, Laptop};
 pub use pipe::{Channel, ChannelEnd, Pipe, PipeChoice};

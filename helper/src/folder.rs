@@ -1,0 +1,212 @@
+//! Where runs live: one private folder for each, named by the run.
+//!
+//! Invariant: making a run's folder is what claims it. Who finds it made starts
+//! nothing.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use boxery_wire::{Loss, RunId};
+use rustix::io::Errno;
+
+/// The socket of a run's supervisor, in the run's folder.
+const CONTROL: &str = "control";
+/// What tells, once the supervisor is gone, that it ended in order.
+const DONE: &str = "done";
+/// For how long an ended run is remembered.
+const MEMORY: Duration = Duration::from_hours(7 * 24);
+
+/// Every folder that may hold runs, the best one first.
+#[derive(Debug, Clone)]
+pub(crate) struct Folders(Vec<PathBuf>);
+
+/// Whose turn it is to start a run.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// Ours: the folder is new.
+    New(PathBuf),
+    /// Somebody's before: the folder was there.
+    Old,
+}
+
+impl Folders {
+    /// The folders of the user with this home.
+    pub(crate) fn new(home: &Path) -> Self {
+        let own = format!("boxery-{}", rustix::process::getuid().as_raw());
+        let shared = ["/var/tmp", "/tmp", "/dev/shm"];
+        let mut all = vec![home.join(".local/state/boxery/helper")];
+        all.extend(shared.iter().map(|folder| Path::new(folder).join(&own)));
+        Self(all)
+    }
+
+    /// The first folder that can be used, or why none can.
+    pub(crate) fn open(&self) -> Result<PathBuf, String> {
+        let mut failures = Vec::new();
+        for folder in &self.0 {
+            match prepare(folder) {
+                Ok(()) => return Ok(folder.clone()),
+                Err(error) => failures.push(format!("{}: {error}", folder.display())),
+            }
+        }
+        Err(failures.join("; "))
+    }
+
+    /// A run's folder, wherever it is.
+    pub(crate) fn find(&self, run: RunId) -> Option<PathBuf> {
+        self.0
+            .iter()
+            .map(|folder| folder.join("runs").join(run.to_string()))
+            .find(|folder| is_private(folder).is_ok())
+    }
+
+    /// Make a run's folder, unless there is one.
+    pub(crate) fn claim(&self, run: RunId) -> Result<Claim, String> {
+        if self.find(run).is_some() {
+            return Ok(Claim::Old);
+        }
+        let folder = self.open()?.join("runs").join(run.to_string());
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => Ok(Claim::New(folder)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Claim::Old),
+            Err(error) => Err(format!("{}: {error}", folder.display())),
+        }
+    }
+
+    /// Every run that is remembered.
+    pub(crate) fn runs(&self) -> Vec<(RunId, PathBuf)> {
+        self.0
+            .iter()
+            .filter(|folder| is_private(folder).is_ok())
+            .filter_map(|folder| fs::read_dir(folder.join("runs")).ok())
+            .flat_map(Iterator::flatten)
+            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+            .collect()
+    }
+
+    /// Forget runs that ended long ago.
+    pub(crate) fn forget(&self) {
+        for (_, folder) in self.runs() {
+            let changed = fs::metadata(&folder).and_then(|metadata| metadata.modified());
+            let age = changed.map(|time| SystemTime::now().duration_since(time));
+            if matches!(age, Ok(Ok(age)) if age > MEMORY) && connect(&folder).is_err() {
+                // What can't be removed is tried again by the next helper.
+                drop(fs::remove_dir_all(&folder));
+            }
+        }
+    }
+}
+
+/// Make the folder, or see that it is ours alone and can be written.
+fn prepare(folder: &Path) -> io::Result<()> {
+    if let Some(parent) = folder.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)?;
+    }
+    for folder in [folder, &folder.join("runs")] {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        is_private(folder)?;
+    }
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)?;
+    let space = rustix::fs::statvfs(folder)?;
+    if space.f_bavail == 0 || (space.f_files > 0 && space.f_favail == 0) {
+        return Err(Errno::NOSPC.into());
+    }
+    Ok(())
+}
+
+/// A folder that somebody else owns or may enter holds nothing of ours.
+fn is_private(folder: &Path) -> io::Result<Metadata> {
+    let metadata = fs::symlink_metadata(folder)?;
+    let ours = metadata.uid() == rustix::process::getuid().as_raw();
+    if !metadata.is_dir() || !ours || metadata.mode() & 0o077 != 0 {
+        return Err(io::Error::other("it isn't a private folder of this user"));
+    }
+    Ok(metadata)
+}
+
+/// Do something in a folder: the path of a socket may be too long, its name never is.
+fn within<T>(folder: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let before = std::env::current_dir();
+    std::env::set_current_dir(folder)?;
+    let done = act();
+    if let Ok(before) = before {
+        std::env::set_current_dir(before)?;
+    }
+    done
+}
+
+/// Reach the supervisor of a run; only one of the same user is spoken to.
+pub(crate) fn connect(folder: &Path) -> io::Result<UnixStream> {
+    let stream = within(folder, || UnixStream::connect(CONTROL))?;
+    is_own(&stream)?;
+    Ok(stream)
+}
+
+/// Whether the other end is of the same user.
+pub(crate) fn is_own(stream: &UnixStream) -> io::Result<()> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    if peer.uid != rustix::process::getuid() {
+        return Err(Errno::PERM.into());
+    }
+    Ok(())
+}
+
+/// Whether the run was claimed a moment ago and its supervisor may still come.
+pub(crate) fn is_beginning(folder: &Path) -> bool {
+    let made = fs::metadata(folder).and_then(|metadata| metadata.modified());
+    let is_young =
+        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
+    is_young && !folder.join(CONTROL).exists() && !folder.join(DONE).exists()
+}
+
+/// Be the supervisor that [`connect`] reaches.
+pub(crate) fn listen(folder: &Path) -> io::Result<UnixListener> {
+    within(folder, || UnixListener::bind(CONTROL))
+}
+
+/// Note that the supervisor of this run is over, and why nothing more is to be had.
+pub(crate) fn finish(folder: &Path, loss: Loss) -> io::Result<()> {
+    let text = match loss {
+        Loss::GracePassed => "grace passed",
+        Loss::Acknowledged => "acknowledged",
+        Loss::Unknown | Loss::Broken => return Ok(()),
+    };
+    replace(folder, DONE, text.as_bytes())?;
+    match fs::remove_file(folder.join(CONTROL)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Why a run without a supervisor can't be attached to.
+pub(crate) fn loss(folder: &Path) -> Loss {
+    match fs::read(folder.join(DONE)).as_deref() {
+        Ok(b"grace passed") => Loss::GracePassed,
+        Ok(b"acknowledged") => Loss::Acknowledged,
+        Ok(_) | Err(_) => Loss::Broken,
+    }
+}
+
+/// Put a small file in place at once.
+pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let new = folder.join(format!("{name}.new"));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(bytes)?;
+    fs::rename(&new, folder.join(name))
+}

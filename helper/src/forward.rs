@@ -1,0 +1,46 @@
+//! A stream that is connected to a port of the VM.
+
+use boxery_wire::{Failure, Reply, Stream, WireError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// What is read at once.
+const PIECE: usize = 64 * 1024;
+
+/// Connect to the port on the loopback and pass bytes on both ways.
+pub(crate) async fn run(stream: &Stream, port: u16) -> Result<(), WireError> {
+    let connected = match TcpStream::connect(("127.0.0.1", port)).await {
+        Ok(connected) => Ok(connected),
+        Err(_) => TcpStream::connect(("::1", port)).await,
+    };
+    let Ok(mut server) = connected else {
+        stream
+            .send_message(&Reply::Failed(Failure::Refused))
+            .await?;
+        stream.finish();
+        return Ok(());
+    };
+    server.set_nodelay(true)?;
+    stream.send_message(&Reply::Started).await?;
+    let (mut from, mut to) = server.split();
+    let up = async {
+        while let Some(bytes) = stream.recv().await? {
+            to.write_all(&bytes).await?;
+        }
+        to.shutdown().await?;
+        Ok::<(), WireError>(())
+    };
+    let down = async {
+        let mut buffer = vec![0; PIECE];
+        loop {
+            let length = from.read(&mut buffer).await?;
+            if length == 0 {
+                stream.finish();
+                return Ok(());
+            }
+            stream.send(buffer[..length].to_vec()).await?;
+        }
+    };
+    let ((), ()) = tokio::try_join!(up, down)?;
+    Ok(())
+}

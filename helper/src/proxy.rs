@@ -1,0 +1,88 @@
+//! Between a stream of the connection and the supervisor of its run.
+//!
+//! Down go the supervisor's bytes as they are. Up go whole messages only, so that
+//! a client that went away in the middle of one can still be told of.
+
+use boxery_wire::{Decoder, Stream, ToRun, WireError, encode};
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// What is read at once.
+const PIECE: usize = 128 * 1024;
+
+/// What a client may say, and what its going away means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// It owns the run: gone, the run ends.
+    Owner,
+    /// It looks on.
+    Guest,
+}
+
+/// Pass on until either end is over. True when the supervisor said anything.
+pub(crate) async fn run(
+    stream: &Stream,
+    decoder: &mut Decoder,
+    supervisor: std::os::unix::net::UnixStream,
+    client: Client,
+) -> Result<bool, WireError> {
+    supervisor.set_nonblocking(true)?;
+    let (from, to) = UnixStream::from_std(supervisor)?.into_split();
+    let mut said = false;
+    {
+        let down = down(stream, from, &mut said);
+        let up = up(stream, decoder, to, client);
+        tokio::select! {
+            done = down => done?,
+            done = up => done?,
+        }
+    }
+    Ok(said)
+}
+
+async fn down(stream: &Stream, mut from: OwnedReadHalf, said: &mut bool) -> Result<(), WireError> {
+    let mut buffer = BytesMut::new();
+    loop {
+        buffer.reserve(PIECE);
+        // A supervisor that was killed is an end, too.
+        let length = from.read_buf(&mut buffer).await.unwrap_or(0);
+        if length == 0 {
+            return Ok(());
+        }
+        *said = true;
+        stream.send(buffer.split().freeze()).await?;
+    }
+}
+
+async fn up(
+    stream: &Stream,
+    decoder: &mut Decoder,
+    mut to: OwnedWriteHalf,
+    client: Client,
+) -> Result<(), WireError> {
+    loop {
+        while let Some(message) = decoder.message::<ToRun>()? {
+            if client == Client::Guest {
+                return Err(WireError::Protocol("a guest has nothing to say"));
+            }
+            if to.write_all(&encode(&message)?).await.is_err() {
+                // What it said last is still to be passed on.
+                return std::future::pending().await;
+            }
+        }
+        match stream.recv().await {
+            Ok(Some(bytes)) => decoder.push(&bytes),
+            // It says no more, and still listens.
+            Ok(None) => return std::future::pending().await,
+            Err(error @ WireError::Reset) => {
+                if client == Client::Owner {
+                    to.write_all(&encode(&ToRun::Cancel)?).await?;
+                }
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! One connection of a laptop.
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use boxery_wire::{
+    Blob, Connection, Decoder, End, Failure, FromRun, JobState, Loss, Reply, Request, Run, RunId,
+    Side, Stream, WireError, encode, greet,
+};
+use tokio::io::BufReader;
+use tokio::sync::OnceCell;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep};
+
+use crate::children::Children;
+use crate::folder::{self, Claim, Folders};
+use crate::login::Login;
+use crate::proxy::{self, Client};
+use crate::stdio::Pipe;
+use crate::supervise::{Found, Journal, nowhere};
+use crate::{forward, jobs, machine, old, ports, process};
+
+/// What of the pipe is read at once.
+const BUFFER: usize = 128 * 1024;
+/// How long a run that was just claimed may take to be reachable.
+const BEGINNING: Duration = Duration::from_secs(5);
+/// How often a supervisor is asked that says nothing: one that ends just then.
+const ATTEMPTS: u32 = 3;
+
+/// Speak with the laptop until the pipe ends. `own` is the name that this program
+/// was started by.
+pub(crate) fn run(own: OsString) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(LocalSet::new().run_until(speak(own)))
+}
+
+async fn speak(own: OsString) -> io::Result<()> {
+    let mut reader = BufReader::with_capacity(BUFFER, Pipe::stdin()?);
+    let mut writer = Pipe::stdout()?;
+    let server = Rc::new(Server::new(own));
+    let children = server.children.clone();
+    tokio::task::spawn_local(async move { children.reap().await });
+    let early = Rc::clone(&server);
+    tokio::task::spawn_local(async move {
+        early.login().await;
+        early.prepare();
+        early.folders.forget();
+        old::remove(&early.program);
+    });
+    greet(Side::Vm, &mut reader, &mut writer)
+        .await
+        .map_err(io::Error::other)?;
+    let (connection, drive) = Connection::new(Side::Vm, reader, writer);
+    let accept = accept(&server, &connection);
+    let end = tokio::select! {
+        end = drive => end,
+        end = accept => end,
+    };
+    match end {
+        WireError::Closed => Ok(()),
+        error => Err(io::Error::other(error)),
+    }
+}
+
+async fn accept(server: &Rc<Server>, connection: &Connection) -> WireError {
+    loop {
+        match connection.accept().await {
+            Ok(stream) => {
+                let server = Rc::clone(server);
+                tokio::task::spawn_local(async move {
+                    // A stream that fails is dropped, and its client sees that.
+                    drop(server.answer(&stream).await);
+                });
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+struct Server {
+    program: PathBuf,
+    folders: Folders,
+    children: Children,
+    login: OnceCell<Login>,
+    /// A supervisor that waits for a run.
+    spare: RefCell<Option<UnixStream>>,
+    _in_use: old::InUse,
+}
+
+impl Server {
+    fn new(own: OsString) -> Self {
+        // Where there is no /proc, the name that we were started by has to do.
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(own));
+        Self {
+            folders: Folders::new(&Login::given().user.home),
+            children: Children::default(),
+            login: OnceCell::new(),
+            spare: RefCell::new(None),
+            _in_use: old::hold(&program),
+            program,
+        }
+    }
+
+    /// The login environment, captured when it is first asked for.
+    async fn login(&self) -> &Login {
+        self.login
+            .get_or_init(|| async {
+                let login = match self.folders.open() {
+                    Ok(folder) => {
+                        Login::capture(&self.children, self.program.as_os_str(), &folder).await
+                    }
+                    Err(_) => Login::given(),
+                };
+                // From now on: what start-up files left running isn't ours.
+                let own = rustix::process::getpid();
+                let _: rustix::io::Result<()> = rustix::process::set_child_subreaper(Some(own));
+                login
+            })
+            .await
+    }
+
+    async fn answer(&self, stream: &Stream) -> Result<(), WireError> {
+        let mut decoder = Decoder::default();
+        let request = loop {
+            if let Some(request) = decoder.message::<Request>()? {
+                break request;
+            }
+            match stream.recv().await? {
+                Some(bytes) => decoder.push(&bytes),
+                None => return Ok(()),
+            }
+        };
+        let reply = match request {
+            Request::Hello => {
+                let login = self.login().await;
+                Reply::Hello(Box::new(machine::describe(login, self.folders.open())))
+            }
+            Request::Jobs => Reply::Jobs(jobs::list(&self.folders)),
+            Request::Ports => Reply::Ports(ports::list(&self.folders)),
+            Request::Forward { port } => return forward::run(stream, port).await,
+            Request::Run(run) => return self.start(stream, decoder, run).await,
+            Request::Attach { run, .. } => {
+                return self
+                    .reach(stream, decoder, run, &request, Client::Owner)
+                    .await;
+            }
+            Request::Tail { run, .. } | Request::Wait { run } | Request::Stop { run } => {
+                return self
+                    .reach(stream, decoder, run, &request, Client::Guest)
+                    .await;
+            }
+        };
+        stream.send_message(&reply).await?;
+        stream.finish();
+        Ok(())
+    }
+
+    /// Start a run, unless it was started before.
+    async fn start(
+        &self,
+        stream: &Stream,
+        decoder: Decoder,
+        run: Box<Run>,
+    ) -> Result<(), WireError> {
+        self.login().await;
+        let id = run.run;
+        let folder = match self.folders.claim(id) {
+            Ok(Claim::New(folder)) => folder,
+            Ok(Claim::Old) => {
+                let request = Request::Run(run);
+                return self
+                    .reach(stream, decoder, id, &request, Client::Owner)
+                    .await;
+            }
+            Err(detail) => return fail(stream, Failure::NoState { detail }).await,
+        };
+        let prepared = ports::save_session(&folder, &run.session).and_then(|()| self.take_spare());
+        let mut supervisor = match prepared {
+            Ok(supervisor) => supervisor,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(0);
+                let what = "start a supervisor".to_owned();
+                return fail(stream, Failure::System { what, errno }).await;
+            }
+        };
+        let begin = (Blob::from(folder.as_os_str().as_bytes()), Request::Run(run));
+        // A blocking write: the supervisor reads it at once, and it may be long.
+        io::Write::write_all(&mut supervisor, &encode(&begin)?)?;
+        let mut decoder = decoder;
+        let pass_on = proxy::run(stream, &mut decoder, supervisor, Client::Owner);
+        let (said, ()) = tokio::join!(pass_on, async {
+            tokio::task::yield_now().await;
+            self.prepare();
+        });
+        if !said? {
+            return fail(stream, Failure::Lost(folder::loss(&folder))).await;
+        }
+        stream.finish();
+        Ok(())
+    }
+
+    /// Have a supervisor wait for the next run.
+    fn prepare(&self) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.is_none() {
+            *spare = self.spawn().ok();
+        }
+    }
+
+    fn take_spare(&self) -> io::Result<UnixStream> {
+        let spare = self.spare.borrow_mut().take();
+        spare.map_or_else(|| self.spawn(), Ok)
+    }
+
+    fn spawn(&self) -> io::Result<UnixStream> {
+        let (ours, control) = UnixStream::pair()?;
+        // The running file itself, though its name may be gone.
+        let itself = Path::new("/proc/self/exe");
+        let program = if itself.exists() {
+            itself
+        } else {
+            &self.program
+        };
+        let variables = self.login.get().map(|login| &login.variables);
+        let child = Command::new(program)
+            .arg("supervise")
+            .env_clear()
+            .envs(
+                variables
+                    .into_iter()
+                    .flatten()
+                    .map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))),
+            )
+            .stdin(Stdio::from(OwnedFd::from(control)))
+            .stdout(nowhere()?)
+            .stderr(nowhere()?)
+            .spawn()?;
+        drop(self.children.watch(child.id()));
+        Ok(ours)
+    }
+
+    /// Bring a stream to the supervisor of a run that was started before.
+    async fn reach(
+        &self,
+        stream: &Stream,
+        decoder: Decoder,
+        run: RunId,
+        request: &Request,
+        client: Client,
+    ) -> Result<(), WireError> {
+        let Some(folder) = self.folders.find(run) else {
+            return fail(stream, Failure::Lost(Loss::Unknown)).await;
+        };
+        let mut decoder = decoder;
+        for _ in 0..ATTEMPTS {
+            let Some(mut supervisor) = connect(&folder).await else {
+                return self.without_supervisor(stream, run, &folder, request).await;
+            };
+            io::Write::write_all(&mut supervisor, &encode(request)?)?;
+            if proxy::run(stream, &mut decoder, supervisor, client).await? {
+                stream.finish();
+                return Ok(());
+            }
+            // It was about to end, and has noted by now how.
+        }
+        fail(stream, Failure::Lost(folder::loss(&folder))).await
+    }
+
+    /// Answer for a supervisor that is gone.
+    async fn without_supervisor(
+        &self,
+        stream: &Stream,
+        run: RunId,
+        folder: &Path,
+        request: &Request,
+    ) -> Result<(), WireError> {
+        let job = jobs::read(folder);
+        let loss = folder::loss(folder);
+        if loss == Loss::Broken {
+            // Killed, it ended nobody.
+            process::kill_marked(&format!("BOXERY_RUN={run}"));
+        }
+        let end = job.map(|job| match job.state {
+            JobState::Running => boxery_wire::Outcome::Lost(Loss::Broken),
+            JobState::Background(outcome) | JobState::Ended(outcome) => outcome,
+        });
+        match (request, end) {
+            (Request::Tail { .. }, Some(outcome)) => tail(stream, folder, outcome).await,
+            (Request::Wait { .. } | Request::Stop { .. }, Some(outcome)) => {
+                let background = 0;
+                stream
+                    .send_message(&Reply::Ended(End {
+                        outcome,
+                        background,
+                    }))
+                    .await?;
+                stream.finish();
+                Ok(())
+            }
+            (Request::Run(_), Some(_)) => {
+                stream.send_message(&Reply::Started).await?;
+                stream.finish();
+                Ok(())
+            }
+            _ => fail(stream, Failure::Lost(loss)).await,
+        }
+    }
+}
+
+/// Send what an ended job left.
+async fn tail(
+    stream: &Stream,
+    folder: &Path,
+    outcome: boxery_wire::Outcome,
+) -> Result<(), WireError> {
+    stream.send_message(&Reply::Started).await?;
+    let mut log = Journal::open_log(folder);
+    let (mut position, mut buffer, mut ended) = (0, Vec::new(), false);
+    loop {
+        match log.read_message(position, &mut buffer)? {
+            Found::Bytes(length) => {
+                position += length as u64;
+                let mut decoder = Decoder::default();
+                decoder.push(&buffer);
+                ended = matches!(decoder.message(), Ok(Some(FromRun::End(_))));
+                stream.send(std::mem::take(&mut buffer)).await?;
+            }
+            Found::Gap(next) => {
+                stream
+                    .send_message(&FromRun::Skipped(next - position))
+                    .await?;
+                position = next;
+            }
+            Found::End => break,
+        }
+    }
+    if !ended {
+        let background = 0;
+        stream
+            .send_message(&FromRun::End(End {
+                outcome,
+                background,
+            }))
+            .await?;
+    }
+    stream.finish();
+    Ok(())
+}
+
+/// The supervisor of a run, also when the run is only just beginning.
+async fn connect(folder: &Path) -> Option<UnixStream> {
+    let patience = Instant::now() + BEGINNING;
+    loop {
+        match folder::connect(folder) {
+            Ok(stream) => return Some(stream),
+            Err(_) if folder::is_beginning(folder) && Instant::now() < patience => {
+                sleep(Duration::from_millis(10)).await;
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
+async fn fail(stream: &Stream, failure: Failure) -> Result<(), WireError> {
+    stream.send_message(&Reply::Failed(failure)).await?;
+    stream.finish();
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Drives the helper as a laptop does: the real program, over its pipes.
+
+mod jobs;
+mod reattach;
+mod rules;
+mod runs;
+mod support;
+mod tree;

@@ -1,0 +1,136 @@
+//! What the helper's crate may hold: its dependencies, its lints, its unsafe code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// Every package in the helper. One more is a decision: it goes to each VM.
+const PACKAGES: &[&str] = &[
+    "bitflags",
+    "boxery-helper",
+    "boxery-wire",
+    "bytes",
+    "cobs",
+    "embedded-io",
+    "errno",
+    "libc",
+    "linux-raw-sys",
+    "mio",
+    "pin-project-lite",
+    "postcard",
+    "rustix",
+    "serde",
+    "serde_core",
+    "signal-hook-registry",
+    "socket2",
+    "thiserror",
+    "tokio",
+];
+
+/// Files with unsafe code, each with the reason.
+const UNSAFE: &[(&str, &str)] = &[
+    (
+        "stdio.rs",
+        "tokio wants a promise that a descriptor stays the same",
+    ),
+    (
+        "supervise/command.rs",
+        "what a child does between fork and exec, and the descriptor of signals",
+    ),
+];
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_helper_is_made_of_these_packages() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(folder().join("Cargo.toml"))
+        .other_options([
+            "--locked".to_owned(),
+            "--filter-platform=x86_64-unknown-linux-musl".to_owned(),
+        ])
+        .exec()
+        .unwrap();
+    let resolve = metadata.resolve.as_ref().unwrap();
+    let is_macro = |id: &cargo_metadata::PackageId| {
+        let kinds = metadata[id]
+            .targets
+            .iter()
+            .map(cargo_metadata::Target::is_proc_macro);
+        kinds.into_iter().any(|one| one)
+    };
+    let helper = metadata
+        .workspace_packages()
+        .into_iter()
+        .find(|package| package.name == "boxery-helper")
+        .unwrap();
+    let (mut open, mut found) = (vec![&helper.id], BTreeSet::new());
+    while let Some(id) = open.pop() {
+        if is_macro(id) || !found.insert(metadata[id].name.as_str()) {
+            continue;
+        }
+        let node = resolve.nodes.iter().find(|node| &node.id == id).unwrap();
+        open.extend(node.deps.iter().filter_map(|dependency| {
+            let linked = dependency
+                .dep_kinds
+                .iter()
+                .any(|kind| kind.kind == DependencyKind::Normal);
+            linked.then_some(&dependency.pkg)
+        }));
+    }
+    assert_eq!(found, PACKAGES.iter().copied().collect());
+}
+
+#[test]
+fn every_lint_of_the_workspace_holds_but_the_one_on_unsafe_code() {
+    let lints = |file: &str, heading: &str| -> BTreeSet<String> {
+        let text = fs::read_to_string(folder().join(file)).unwrap();
+        ["rust", "clippy"]
+            .into_iter()
+            .flat_map(|tool| {
+                let (_, rest) = text.split_once(&format!("[{heading}.{tool}]\n")).unwrap();
+                let table = rest.split("\n[").next().unwrap();
+                table.lines().map(str::to_owned).collect::<Vec<_>>()
+            })
+            .map(|line| line.split('#').next().unwrap_or_default().trim().to_owned())
+            .filter(|line| !line.is_empty() && !line.starts_with("unsafe_code"))
+            .collect()
+    };
+    assert_eq!(
+        lints("Cargo.toml", "lints"),
+        lints("../Cargo.toml", "workspace.lints")
+    );
+}
+
+#[test]
+fn unsafe_code_is_where_the_list_says_and_each_block_says_why_it_is_sound() {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    let source = folder().join("src");
+    let mut files = Vec::new();
+    walk(&source, &mut files);
+    let mut with_unsafe = BTreeSet::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let blocks = text.matches("unsafe {").count() + text.matches("unsafe fn").count();
+        if blocks > 0 {
+            let name = file.strip_prefix(&source).unwrap().display().to_string();
+            assert!(text.matches("// SAFETY: ").count() >= blocks, "{name}");
+            with_unsafe.insert(name);
+        }
+    }
+    let listed: BTreeSet<String> = UNSAFE.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(with_unsafe, listed);
+}
