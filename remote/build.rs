@@ -153,7 +153,7 @@ fn cargo(target: &str, flags: &[&str], workspace: &Path, out: &Path) -> Answer<P
         .find(|folder| folder.join("CACHEDIR.TAG").exists())
         .or_else(|| out.ancestors().nth(4))
         .unwrap_or(out);
-    let folder = outer.join("helper");
+    let folder = outer.join("helper-build");
     let mut command = Command::new(variable("CARGO"));
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();

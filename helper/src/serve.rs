@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use boxery_wire::{
 use tokio::io::BufReader;
 use tokio::sync::OnceCell;
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::children::Children;
 use crate::folder::{self, Claim, Folders};
@@ -34,6 +35,8 @@ const BUFFER: usize = 128 * 1024;
 const BEGINNING: Duration = Duration::from_secs(5);
 /// How often a supervisor is asked that says nothing: one that ends just then.
 const ATTEMPTS: u32 = 3;
+/// How long a run has the processor to itself before the next one is prepared for.
+const BREATH: Duration = Duration::from_millis(20);
 
 /// Speak with the laptop until the pipe ends. `own` is the name that this program
 /// was started by.
@@ -197,11 +200,15 @@ impl Server {
         // A blocking write: the supervisor reads it at once, and it may be long.
         io::Write::write_all(&mut supervisor, &encode(&begin)?)?;
         let mut decoder = decoder;
-        let pass_on = proxy::run(stream, &mut decoder, supervisor, Client::Owner);
-        let (said, ()) = tokio::join!(pass_on, async {
-            tokio::task::yield_now().await;
+        let mut pass_on = pin!(proxy::run(stream, &mut decoder, supervisor, Client::Owner));
+        // Starting the next supervisor doesn't hold up a short run.
+        let said = if let Ok(said) = timeout(BREATH, &mut pass_on).await {
+            said
+        } else {
             self.prepare();
-        });
+            pass_on.await
+        };
+        self.prepare();
         if !said? {
             return fail(stream, Failure::Lost(folder::loss(&folder))).await;
         }

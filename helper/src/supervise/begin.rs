@@ -10,7 +10,7 @@ use boxery_wire::{Blob, FromRun, Job, JobState, Loss, Outcome, Reply, Request, R
 
 use super::client::{Client, Role};
 use super::command::{self, NotStarted, Started};
-use super::event::Supervisor;
+use super::event::{PIECE, Supervisor};
 use super::input::Input;
 use super::journal::{Journal, Kind};
 use super::phase::Phase;
@@ -75,6 +75,7 @@ pub(crate) fn run() -> io::Result<()> {
         clients: vec![first.client],
         phase: Phase::Running,
         end: None,
+        buffer: vec![0; PIECE],
         childless: false,
     };
     if supervisor.run.job {

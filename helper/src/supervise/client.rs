@@ -60,9 +60,8 @@ impl Client {
     }
 
     /// Read what has come. The last thing may be that it is [gone](Self::gone).
-    pub(super) fn read(&mut self) -> Vec<Said> {
-        let mut buffer = vec![0; PIECE];
-        match self.stream.read(&mut buffer) {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Vec<Said> {
+        match self.stream.read(buffer) {
             Ok(0) => self.gone = true,
             Ok(length) => self.decoder.push(&buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

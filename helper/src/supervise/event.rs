@@ -20,7 +20,7 @@ use super::phase::{Ending, GIVE_UP, KILL, LINGER, Phase, QUIET};
 use crate::{clock, folder, jobs, process};
 
 /// What is read of a stream at once.
-const PIECE: usize = 64 * 1024;
+pub(super) const PIECE: usize = 64 * 1024;
 /// How far the command may be ahead of a client that is there.
 const AHEAD: u64 = 8 * 1024 * 1024;
 
@@ -42,6 +42,8 @@ pub(super) struct Supervisor {
     /// Since when nobody is attached.
     pub(super) lonely: Option<u64>,
     pub(super) end: Option<End>,
+    /// What is read passes through it.
+    pub(super) buffer: Vec<u8>,
     /// Whether no child is left.
     pub(super) childless: bool,
 }
@@ -68,7 +70,7 @@ impl Supervisor {
                 }
                 Source::Listener => self.accept(),
                 Source::Client(index) => {
-                    let said = self.clients[index].read();
+                    let said = self.clients[index].read(&mut self.buffer);
                     for said in said {
                         self.hear(index, said);
                     }
@@ -339,12 +341,10 @@ impl Supervisor {
             Stream::Stderr => &mut self.started.stderr,
         };
         let Some(fd) = from else { return };
-        let mut bytes = vec![0; PIECE];
-        match rustix::io::read(&*fd, &mut bytes) {
+        match rustix::io::read(&*fd, &mut self.buffer[..PIECE]) {
             Ok(0) => *from = None,
             Ok(length) => {
-                bytes.truncate(length);
-                let bytes = Blob(bytes);
+                let bytes = Blob::from(&self.buffer[..length]);
                 self.emit(&match stream {
                     Stream::Stdout => FromRun::Stdout(bytes),
                     Stream::Stderr => FromRun::Stderr(bytes),

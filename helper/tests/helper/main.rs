@@ -1,6 +1,7 @@
 //! Drives the helper as a laptop does: the real program, over its pipes.
 
 mod jobs;
+mod login;
 mod reattach;
 mod rules;
 mod runs;

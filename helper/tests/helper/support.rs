@@ -45,7 +45,13 @@ impl Home {
 
     /// Connect: start a helper, greet it.
     pub(crate) async fn connect(&self) -> Helper {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_boxery-helper"))
+        let program = Path::new(env!("CARGO_BIN_EXE_boxery-helper"));
+        self.connect_to(Command::new(program)).await
+    }
+
+    /// Connect to a helper that is started in this way.
+    pub(crate) async fn connect_to(&self, mut command: Command) -> Helper {
+        let mut child = command
             .arg("serve")
             .env_clear()
             .env("HOME", self.path())
