@@ -30,20 +30,25 @@ impl Children {
     /// supervisor left behind becomes its child, belongs to nobody and is ended.
     pub(crate) async fn reap(&self) -> io::Result<()> {
         let mut ended = signal(SignalKind::child())?;
+        let mut has_orphans = false;
         loop {
             ended.recv().await;
             while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
                 let known = self.known.borrow_mut().remove(&pid.as_raw_pid());
+                // A supervisor that ends in order leaves nobody.
+                has_orphans |= known.is_none() || status.exit_status() != Some(0);
                 if let Some(known) = known {
                     let _: Result<(), WaitStatus> = known.send(status);
                 }
             }
-            self.sweep();
+            has_orphans = has_orphans && self.sweep();
         }
     }
 
-    /// End every child that this process didn't start.
-    fn sweep(&self) {
+    /// End every child that this process didn't start; whether there was one, and
+    /// its own children may be next.
+    fn sweep(&self) -> bool {
+        let mut found = false;
         let known = self.known.borrow();
         let own = rustix::process::getpid();
         for orphan in process::descendants(own) {
@@ -53,7 +58,9 @@ impl Children {
                 && let Some(pid) = Pid::from_raw(orphan.pid)
             {
                 process::kill(pid);
+                found = true;
             }
         }
+        found
     }
 }

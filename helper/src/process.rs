@@ -12,6 +12,8 @@ pub(crate) struct Entry {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) is_zombie: bool,
+    /// It computes, or waits for a disk: it may be about to print.
+    pub(crate) is_busy: bool,
 }
 
 /// Every process there is.
@@ -37,6 +39,7 @@ fn parse_stat(pid: i32, stat: &[u8]) -> Option<Entry> {
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
         is_zombie: matches!(state, "Z" | "X"),
+        is_busy: matches!(state, "R" | "D"),
     })
 }
 
@@ -62,6 +65,11 @@ pub(crate) fn count(root: Pid) -> u32 {
         .filter(|entry| !entry.is_zombie)
         .count();
     u32::try_from(alive).unwrap_or(u32::MAX)
+}
+
+/// Whether anybody below `root` is about to do something.
+pub(crate) fn is_busy(root: Pid) -> bool {
+    descendants(root).iter().any(|entry| entry.is_busy)
 }
 
 /// Kill everybody below `root`, by groups as well: the kernel kills all of a group
@@ -124,6 +132,7 @@ mod tests {
             parent: 41,
             group: 42,
             is_zombie: false,
+            is_busy: false,
         };
         assert_eq!(entry, want);
         assert_eq!(parse_stat(7, b"7 (a"), None);

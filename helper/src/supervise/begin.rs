@@ -14,7 +14,7 @@ use super::event::{PIECE, Supervisor};
 use super::input::Input;
 use super::journal::{Journal, Kind};
 use super::phase::Phase;
-use crate::{clock, folder};
+use crate::{clock, folder, old};
 
 /// What the first message to a new supervisor is: its folder, then the request.
 pub(crate) type Begin = (Blob, Request);
@@ -23,6 +23,7 @@ pub(crate) type Begin = (Blob, Request);
 pub(crate) fn run() -> io::Result<()> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let mut first = FirstMessage::read(UnixStream::from(control))?;
+    let _in_use = std::env::current_exe().map(|own| old::hold(&own));
     let folder = PathBuf::from(std::ffi::OsStr::from_bytes(&first.folder));
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

@@ -76,8 +76,8 @@ impl Supervisor {
                     }
                 }
                 Source::Stdin => self.input.write(),
-                Source::Stdout => self.read_output(Stream::Stdout),
-                Source::Stderr => self.read_output(Stream::Stderr),
+                Source::Stdout => _ = self.read_output(Stream::Stdout),
+                Source::Stderr => _ = self.read_output(Stream::Stderr),
             }
         }
         self.reap();
@@ -335,12 +335,13 @@ impl Supervisor {
         }
     }
 
-    fn read_output(&mut self, stream: Stream) {
+    /// Read a stream once; false when there was nothing.
+    fn read_output(&mut self, stream: Stream) -> bool {
         let from = match stream {
             Stream::Stdout => &mut self.started.stdout,
             Stream::Stderr => &mut self.started.stderr,
         };
-        let Some(fd) = from else { return };
+        let Some(fd) = from else { return false };
         match rustix::io::read(&*fd, &mut self.buffer[..PIECE]) {
             Ok(0) => *from = None,
             Ok(length) => {
@@ -353,10 +354,11 @@ impl Supervisor {
                     *quiet = clock::running() + QUIET;
                 }
             }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return false,
             // A terminal that nobody has open any more.
             Err(_) => *from = None,
         }
+        true
     }
 
     /// Keep a message where it belongs.
@@ -389,8 +391,14 @@ impl Supervisor {
                 let whole = self.started.stdout.is_none() && self.started.stderr.is_none();
                 // What can't be taken now isn't lost by waiting.
                 let waited = self.has_room() && (now >= quiet || now >= last);
-                if whole || waited {
+                if whole || waited && (now >= last || !self.is_talking()) {
                     self.tell_end(outcome);
+                } else if waited {
+                    self.phase = Phase::Lingering {
+                        outcome,
+                        quiet: clock::running() + QUIET,
+                        last,
+                    };
                 }
             }
             Phase::Ending { why, kill } => {
@@ -417,11 +425,22 @@ impl Supervisor {
         }
     }
 
+    /// Whether whom the command left behind is about to print, or just did.
+    fn is_talking(&mut self) -> bool {
+        // In this order: who isn't busy now has written what he had to write.
+        let busy = process::is_busy(rustix::process::getpid());
+        let stdout = self.read_output(Stream::Stdout);
+        self.read_output(Stream::Stderr) || stdout || busy
+    }
+
     /// Take what is left in the streams: nobody writes to them any more.
     fn drain(&mut self) {
         for stream in [Stream::Stdout, Stream::Stderr] {
-            for _ in 0..64 {
-                self.read_output(stream);
+            // Who could not be ended may write on.
+            for _ in 0..1000 {
+                if !self.read_output(stream) {
+                    break;
+                }
             }
         }
         self.started.stdout = None;

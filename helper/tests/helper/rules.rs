@@ -3,8 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use boxery_wire::Request;
 use cargo_metadata::{DependencyKind, MetadataCommand};
+use tokio::process::Command;
+
+use crate::support::{Home, bash, eventually};
 
 /// Every package in the helper. One more is a decision: it goes to each VM.
 const PACKAGES: &[&str] = &[
@@ -133,4 +138,37 @@ fn unsafe_code_is_where_the_list_says_and_each_block_says_why_it_is_sound() {
     }
     let listed: BTreeSet<String> = UNSAFE.iter().map(|(file, _)| (*file).to_owned()).collect();
     assert_eq!(with_unsafe, listed);
+}
+
+#[tokio::test]
+async fn an_old_helper_is_removed_once_nothing_uses_it() {
+    let home = Home::new();
+    let bin = home.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let hours_ago = SystemTime::now() - Duration::from_hours(2);
+    let put = |name: &str| {
+        let path = bin.join(name);
+        fs::copy(env!("CARGO_BIN_EXE_boxery-helper"), &path).unwrap();
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(hours_ago).unwrap();
+        path
+    };
+    let digits = |digit: &str| format!("helper-{}", digit.repeat(64));
+    let used = put(&digits("a"));
+    let other = put("helper-of-somebody");
+    let old = home.connect_to(Command::new(&used)).await;
+    let request = bash("echo ready; read -t 300 <> go");
+    let fifo = home.path().join("go");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+    let (_, mut talk) = old.ask(&Request::Run(Box::new(request))).await;
+    talk.until("ready").await;
+    // Its run lives on, and so does its file.
+    old.kill().await;
+    let (new, unused) = (put(&digits("c")), put(&digits("b")));
+    let helper = home.connect_to(Command::new(&new)).await;
+    helper.bash("true").await;
+    eventually("the unused one's end", || !unused.exists()).await;
+    assert!(used.exists() && new.exists() && other.exists());
+    let mut go = fs::File::options().write(true).open(&fifo).unwrap();
+    std::io::Write::write_all(&mut go, b"\n").unwrap();
 }

@@ -243,6 +243,23 @@ async fn a_background_child_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
+async fn what_a_filter_of_the_output_prints_last_is_not_lost() {
+    let home = Home::new();
+    let helper = home.connect().await;
+    for _ in 0..50 {
+        let done = helper
+            .bash("exec > >(sed s/a/b/); echo a; seq 1 10000")
+            .await;
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(
+            (text.lines().count(), text.lines().next()),
+            (10_001, Some("b")),
+            "{done:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_run_whose_time_is_up_is_ended() {
     let home = Home::new();
     let helper = home.connect().await;
