@@ -2,15 +2,29 @@
 
 use crate::payload::Node;
 
-/// The keys under which tools of any agent or MCP server take a command.
+/// The keys under which tools of any agent or MCP server take a command, in lower
+/// case and without `_` and `-`: `shellCommand` and `Shell_Command` are one.
 const COMMAND_KEYS: &[&str] = &[
-    "command",
+    "bash",
     "cmd",
+    "cmdline",
+    "code",
+    "command",
+    "commandline",
     "commands",
     "script",
-    "shell_command",
-    "test_cmd",
+    "shellcommand",
+    "testcmd",
 ];
+
+fn is_command_key(key: &str) -> bool {
+    let plain: String = key
+        .chars()
+        .filter(|c| !matches!(c, '_' | '-'))
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    COMMAND_KEYS.contains(&plain.as_str())
+}
 
 /// The keys under which file tools take a path.
 const PATH_KEYS: &[&str] = &["file_path", "notebook_path", "path"];
@@ -20,16 +34,22 @@ pub(crate) fn find_command(input: &Node) -> Option<(String, String)> {
     match input {
         Node::Object(members) => {
             let here = members.iter().find_map(|(key, value)| {
-                let text = COMMAND_KEYS
-                    .contains(&key.as_str())
-                    .then(|| texts(value))??;
+                let text = is_command_key(key).then(|| texts(value))??;
                 Some((key.clone(), text))
             });
             here.or_else(|| members.iter().find_map(|(_, value)| find_command(value)))
+                .or_else(|| members.iter().find_map(program_of))
         }
         Node::List(list) => list.iter().find_map(find_command),
         Node::Null | Node::Bool(_) | Node::Number | Node::Text(_) => None,
     }
+}
+
+/// A program and its arguments in an object under a command key.
+fn program_of((key, value): &(String, Node)) -> Option<(String, String)> {
+    let parts = value.members().filter(|_| is_command_key(key))?;
+    let words: Vec<String> = parts.iter().filter_map(|(_, part)| texts(part)).collect();
+    (!words.is_empty()).then(|| (key.clone(), words.join("\n")))
 }
 
 /// A text that isn't empty, or the texts of a list, one a line; lists in it too.
@@ -50,6 +70,30 @@ pub(crate) fn find_paths(input: &Node) -> Vec<String> {
     let mut paths = Vec::new();
     walk(input, &mut |key, text| {
         if PATH_KEYS.contains(&key) {
+            paths.push(text.to_owned());
+        }
+    });
+    paths
+}
+
+/// Longer texts are content.
+const LONGEST_PATH: usize = 4096;
+
+/// Everything in `input` that may be a path on the laptop, under whatever key.
+pub(crate) fn find_all_paths(input: &Node) -> Vec<String> {
+    let mut paths = find_paths(input);
+    walk(input, &mut |key, text| {
+        let key = key.to_ascii_lowercase();
+        let is_named = ["path", "file", "dest", "source", "target", "uri"]
+            .iter()
+            .any(|word| key.contains(word));
+        let is_short = text.len() <= LONGEST_PATH && !text.trim_end().contains('\n');
+        let looks_so = text.contains('/') || text.trim_start().starts_with(['.', '~']);
+        if is_short
+            && !text.is_empty()
+            && (is_named || looks_so)
+            && !paths.iter().any(|p| p == text)
+        {
             paths.push(text.to_owned());
         }
     });
@@ -94,7 +138,7 @@ pub(crate) fn find_patch_paths(input: &Node) -> Vec<String> {
 }
 
 /// Calls `see` with each text and the key it stands under.
-fn walk(node: &Node, see: &mut dyn FnMut(&str, &str)) {
+pub(crate) fn walk(node: &Node, see: &mut dyn FnMut(&str, &str)) {
     fn step(key: &str, node: &Node, see: &mut dyn FnMut(&str, &str)) {
         match node {
             Node::Text(text) => see(key, text),
@@ -128,6 +172,14 @@ mod tests {
     #[case::test_cmd(r#"{"test_cmd":"make"}"#, Some(("test_cmd", "make")))]
     #[case::objects_in_a_list(r#"{"commands":[{"command":"id"}]}"#, Some(("command", "id")))]
     #[case::below_a_command_key(r#"{"command":{"script":"id"}}"#, Some(("script", "id")))]
+    #[case::other_case(r#"{"Command":"id"}"#, Some(("Command", "id")))]
+    #[case::camel_case(r#"{"shellCommand":"id"}"#, Some(("shellCommand", "id")))]
+    #[case::command_line(r#"{"command_line":"id"}"#, Some(("command_line", "id")))]
+    #[case::code(r#"{"code":"import os"}"#, Some(("code", "import os")))]
+    #[case::a_program(
+        r#"{"command":{"program":"sh","args":["-c","id"]}}"#,
+        Some(("command", "sh\n-c\nid"))
+    )]
     #[case::empty(r#"{"command":""}"#, None)]
     #[case::a_number(r#"{"command":7}"#, None)]
     #[case::another_key(r#"{"prompt":"run the command id"}"#, None)]
@@ -139,6 +191,16 @@ mod tests {
         let input = parse_json(input).expect("JSON");
         let want = want.map(|(key, text)| (key.to_owned(), text.to_owned()));
         assert_eq!(find_command(&input), want);
+    }
+
+    #[rstest]
+    #[case::keys(r#"{"path":"a","destination":"b"}"#, &["a", "b"])]
+    #[case::lists(r#"{"paths":["a","b"]}"#, &["a", "b"])]
+    #[case::by_its_look(r#"{"x":"~/.bashrc","y":"../z","w":"/etc/x"}"#, &["~/.bashrc", "../z", "/etc/x"])]
+    #[case::content(r#"{"content":"see a/b\nand c/d"}"#, &[])]
+    #[case::words(r#"{"query":"what is this"}"#, &[])]
+    fn whatever_may_be_a_path_is_found(#[case] input: &str, #[case] want: &[&str]) {
+        assert_eq!(find_all_paths(&parse_json(input).expect("JSON")), want);
     }
 
     #[test]

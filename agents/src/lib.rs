@@ -78,6 +78,8 @@ pub struct SettingsPaths {
     /// Ends of paths that count in any folder, such as `.claude/settings.json`; the
     /// last component may end in `*`. A folder's covers what is below it.
     pub tails: Vec<(String, &'static str)>,
+    /// Files and folders that hold the model's own notes, which it may write.
+    pub own: Vec<Utf8PathBuf>,
 }
 
 /// One agent: a payload's meaning, a reply's form, the user's rules and settings.
@@ -130,6 +132,10 @@ pub trait Adapter: Sync {
         let sandboxed = self.hook_environment(surroundings).sandboxed;
         if sandboxed { "on" } else { "off" }.to_owned()
     }
+
+    /// Whether every MCP server that the agent's configuration calls `boxery`, and
+    /// at least one, is the program `binary`.
+    fn own_server(&self, surroundings: &Surroundings<'_>, binary: &Utf8Path) -> bool;
 
     /// The files that this agent's own settings come from, under every name it takes.
     fn settings_paths(&self, surroundings: &Surroundings<'_>) -> SettingsPaths;

@@ -145,9 +145,10 @@ const WHAT: &str = "an agent's settings";
 pub fn settings_paths(surroundings: &Surroundings<'_>) -> SettingsPaths {
     let mut all = SettingsPaths::default();
     for adapter in ADAPTERS {
-        let SettingsPaths { paths, tails } = adapter.settings_paths(surroundings);
+        let SettingsPaths { paths, tails, own } = adapter.settings_paths(surroundings);
         all.paths.extend(paths);
         all.tails.extend(tails);
+        all.own.extend(own);
     }
     let tails = TAILS.iter().flat_map(|(_, tails)| *tails);
     all.tails

@@ -2,6 +2,57 @@
 
 use crate::{Questions, parse_simple_command};
 
+/// Commands of git that start no program by themselves (git 2.47): an entry for
+/// another one, such as `bisect run`, allows nothing.
+const GIT_VERBS: &[&str] = &[
+    "add",
+    "annotate",
+    "blame",
+    "branch",
+    "cat-file",
+    "check-ignore",
+    "checkout",
+    "cherry",
+    "cherry-pick",
+    "commit",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge",
+    "merge-base",
+    "mv",
+    "name-rev",
+    "range-diff",
+    "rebase",
+    "reflog",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "rm",
+    "shortlog",
+    "show",
+    "show-branch",
+    "show-ref",
+    "stash",
+    "status",
+    "switch",
+    "tag",
+    "whatchanged",
+];
+
+/// Commands that talk to a remote. One on this machine runs programs of its own
+/// configuration, so the remote is the entry's or the repository's own.
+const GIT_REMOTE_VERBS: &[&str] = &["fetch", "push"];
+
 /// Long options of git that run a program, read another configuration or
 /// repository, or write a file (git 2.47). git takes every unique beginning.
 const GIT_LONG: &[&str] = &[
@@ -53,17 +104,31 @@ pub(crate) fn allowed<'a>(
         return None;
     }
     let words = parse_simple_command(text).ok()?;
-    let entry = allow
-        .iter()
-        .find(|entry| parse_simple_command(entry).is_ok_and(|entry| words.starts_with(&entry)))?;
+    let (entry, named) = allow.iter().find_map(|entry| {
+        let named = parse_simple_command(entry).ok()?;
+        words.starts_with(&named).then_some((entry, named.len()))
+    })?;
     if is_git(&words[0])
         && (words[1..].iter().any(|word| is_dangerous_git_option(word))
-            || words.get(1).is_none_or(|verb| verb.starts_with('-'))
+            || !is_quiet_git_verb(&words, named)
             || questions.git_hazard().is_some())
     {
         return None;
     }
     Some(entry)
+}
+
+/// Whether the git command of `words`, of which the user's entry names the first
+/// `named`, starts no program by itself.
+fn is_quiet_git_verb(words: &[String], named: usize) -> bool {
+    let Some(verb) = words.get(1).map(String::as_str) else {
+        return false;
+    };
+    GIT_VERBS.contains(&verb)
+        || GIT_REMOTE_VERBS.contains(&verb)
+            && words[named.max(2)..]
+                .iter()
+                .all(|word| word.starts_with('-'))
 }
 
 fn is_git(program: &str) -> bool {

@@ -49,7 +49,9 @@ pub fn decide_unresolved(
         | EventKind::Other(_) => return Ruling::pass("event"),
     };
     match &call.action {
-        ToolAction::Carrier { .. } if allow_tools.contains(&call.tool) => {
+        ToolAction::Carrier { .. } | ToolAction::Files { .. }
+            if allow_tools.contains(&call.tool) =>
+        {
             Ruling::pass("allow-tools")
         }
         ToolAction::Shell { .. } | ToolAction::Carrier { .. } => {
@@ -68,8 +70,19 @@ fn before_tool(call: &ToolCall, situation: &Situation<'_>) -> Ruling {
         return Ruling::deny(refusal.rule, refusal.reason.clone());
     }
     match &call.action {
-        ToolAction::OwnMcp => Ruling::pass("own-mcp"),
+        ToolAction::OwnMcp if situation.questions.own_server() => Ruling::pass("own-mcp"),
+        ToolAction::OwnMcp => Ruling::deny(
+            "false-server",
+            format!(
+                "the tool {} belongs to a server that calls itself boxery and isn't this program, \
+                 so nobody knows where it would run a command; ask the user to look at it",
+                call.tool
+            ),
+        ),
         ToolAction::Other => Ruling::pass("other-tool"),
+        ToolAction::Files { .. } if situation.allow_tools.contains(&call.tool) => {
+            Ruling::pass("allow-tools")
+        }
         ToolAction::Files { paths } => files(paths, situation.questions),
         ToolAction::Carrier { field, command } => carrier(call, field, command, situation),
         ToolAction::Shell {

@@ -16,8 +16,11 @@ pub struct ProtectedPaths {
     /// `.claude/settings.json`; a folder's covers what is below it. The last
     /// component may end in `*`.
     pub tails: Vec<(String, &'static str)>,
-    /// The user's home, for `~/`.
+    /// The user's home, for `~/`. What begins with a dot in it is protected too:
+    /// programs on this machine read it, or run it.
     pub home: Option<Utf8PathBuf>,
+    /// Folders in such hidden ones that may be written all the same.
+    pub open: Vec<Utf8PathBuf>,
 }
 
 /// As many links as Linux follows.
@@ -72,22 +75,46 @@ impl ProtectedPaths {
                 .any(|path| candidate.starts_with(&path) || path.starts_with(&candidate))
                 .then_some(*what)
         });
-        by_path.or_else(|| {
-            let names: Vec<&str> = candidate.iter().filter_map(|part| part.to_str()).collect();
-            self.tails.iter().find_map(|(tail, what)| {
-                let tail = tail.to_lowercase();
-                let tail: Vec<&str> = tail.split('/').collect();
-                names
-                    .windows(tail.len())
-                    .any(|window| {
-                        window
-                            .iter()
-                            .zip(&tail)
-                            .all(|(name, part)| matches(name, part))
-                    })
-                    .then_some(*what)
+        by_path
+            .or_else(|| self.check_hidden(&candidate))
+            .or_else(|| {
+                let names: Vec<&str> = candidate.iter().filter_map(|part| part.to_str()).collect();
+                self.tails.iter().find_map(|(tail, what)| {
+                    let tail = tail.to_lowercase();
+                    let tail: Vec<&str> = tail.split('/').collect();
+                    names
+                        .windows(tail.len())
+                        .any(|window| {
+                            window
+                                .iter()
+                                .zip(&tail)
+                                .all(|(name, part)| matches(name, part))
+                        })
+                        .then_some(*what)
+                })
             })
-        })
+    }
+}
+
+impl ProtectedPaths {
+    /// `candidate` is in lower case.
+    fn check_hidden(&self, candidate: &Path) -> Option<&'static str> {
+        let forms = |path: &Utf8Path| {
+            let resolved = resolve(path.as_std_path());
+            [Some(lexical(path.as_std_path())), resolved]
+                .into_iter()
+                .flatten()
+                .map(|path| folded(&path))
+                .collect::<Vec<_>>()
+        };
+        let hidden = forms(self.home.as_deref()?).iter().any(|home| {
+            let below = candidate.strip_prefix(home).ok();
+            let first = below.and_then(|below| below.iter().next());
+            first.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+        });
+        let mut open = self.open.iter().flat_map(|path| forms(path));
+        (hidden && !open.any(|open| candidate.starts_with(open)))
+            .then_some("a hidden file of the user's home, which programs on this machine may run")
     }
 }
 
@@ -186,6 +213,7 @@ mod tests {
                 (".mcp.json".to_owned(), "a list of MCP servers"),
             ],
             home: Some(home.to_owned()),
+            open: vec![home.join(".claude/plans"), home.join(".dotfiles")],
         }
     }
 
@@ -204,6 +232,12 @@ mod tests {
     #[case::local_settings("deep/er/.claude/settings.local.json", true)]
     #[case::other_case(".Claude/Settings.JSON", true)]
     #[case::hook_script(".claude/hooks/x/y.sh", true)]
+    #[case::hidden_in_the_home("~/.cargo/env", true)]
+    #[case::hidden_folder("../.nvm", true)]
+    #[case::the_agents_own_notes("~/.claude/plans/a.md", false)]
+    #[case::a_project_in_a_hidden_folder("~/.dotfiles/.vimrc", false)]
+    #[case::policy_there("~/.dotfiles/fence.json", true)]
+    #[case::hidden_in_the_project(".env", false)]
     #[case::policy("sub/fence.jsonc", true)]
     #[case::mcp(".mcp.json", true)]
     #[case::link_to_folder("link/config.toml", true)]

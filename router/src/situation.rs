@@ -134,6 +134,10 @@ pub trait Questions {
     /// the agent must not write it while pinned.
     fn protected(&self, path: &str) -> Option<String>;
 
+    /// Whether every MCP server that is configured under boxery's name, and at
+    /// least one, is this very program.
+    fn own_server(&self) -> bool;
+
     /// Whether `path` (as given) lies inside the project, links resolved.
     fn in_project(&self, path: &str) -> bool;
 }

@@ -110,9 +110,17 @@ impl Questions for Answers<'_> {
 
     fn protected(&self, path: &str) -> Option<String> {
         self.protected
-            .get_or_init(|| protected_paths(self.hook))
+            .get_or_init(|| protected_paths(self.hook, self.project))
             .check(path, self.hook.folder.as_deref())
             .map(str::to_owned)
+    }
+
+    fn own_server(&self) -> bool {
+        env::own_binary().is_ok_and(|binary| {
+            self.hook
+                .adapter
+                .own_server(&self.hook.surroundings(), &binary)
+        })
     }
 
     fn in_project(&self, path: &str) -> bool {

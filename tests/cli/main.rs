@@ -12,6 +12,7 @@ mod ending;
 mod help;
 mod hook;
 mod hook_escapes;
+mod hook_protects;
 mod install;
 mod pin;
 mod roundtrip;

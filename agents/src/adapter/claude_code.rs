@@ -9,10 +9,10 @@ use boxery_router::{
     AgentId, Decision, EventKind, Grant, HookEvent, SessionId, ShellDialect, StartSource,
     ToolAction, ToolCall, ToolOutcome, UserVerdict,
 };
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::claude::{self, ClaudeRules, Sources};
-use crate::command_fields::{find_command, find_patch_paths, find_paths};
+use crate::command_fields::{find_all_paths, find_command, find_patch_paths, find_paths};
 use crate::payload::{self, Node};
 use crate::{
     Adapter, DecodeError, HookEnvironment, InstallScope, Reply, SettingsPaths, Surroundings,
@@ -81,6 +81,10 @@ impl Adapter for ClaudeCode {
 
     fn hook_environment(&self, surroundings: &Surroundings<'_>) -> HookEnvironment {
         claude::read_hooks(surroundings, &Sources::read(surroundings))
+    }
+
+    fn own_server(&self, surroundings: &Surroundings<'_>, binary: &Utf8Path) -> bool {
+        claude::own_server(surroundings, &Sources::read(surroundings), binary)
     }
 
     fn settings_paths(&self, surroundings: &Surroundings<'_>) -> SettingsPaths {
@@ -207,6 +211,10 @@ fn action(root: &Node, tool: &str, input: &Node) -> Result<ToolAction, String> {
         _ if is_own_tool(tool) && is_own_server(root.get("mcp_server")) => Ok(ToolAction::OwnMcp),
         _ => Ok(match find_command(input) {
             Some((field, command)) => ToolAction::Carrier { field, command },
+            None if tool.starts_with("mcp__") => match find_all_paths(input) {
+                paths if paths.is_empty() => ToolAction::Other,
+                paths => ToolAction::Files { paths },
+            },
             None => ToolAction::Other,
         }),
     }
@@ -253,6 +261,9 @@ impl<'a> Facts<'a> {
             Decision::Tell { context } => self.tell(context),
             Decision::Deny { reason, .. } => match event {
                 "PreToolUse" | "PreSkillShellCommand" => permission(event, "deny", reason),
+                _ if is_foreign_tool_event(event) => {
+                    reply_to_unreadable(decision, "it is another agent's")
+                }
                 // The call is over, or never was: all that is left is to tell.
                 _ => self.tell(reason),
             },
@@ -511,6 +522,31 @@ mod tests {
     #[case::no_number("Exit code ", None)]
     fn the_exit_status_is_in_the_error(#[case] error: &str, #[case] want: Option<i32>) {
         assert_eq!(exit_status(error), want);
+    }
+
+    #[rstest]
+    fn a_denied_event_of_another_agent_is_blocked_by_the_exit_status(
+        #[values(
+            "preToolUse",
+            "pre_tool_call",
+            "beforeShellExecution",
+            "BeforeTool",
+            "PreToolUse "
+        )]
+        event: &str,
+    ) {
+        let payload = payload("Shell", r#"{"command":"id"}"#).replace(
+            r#""hook_event_name":"PreToolUse""#,
+            &format!(r#""hook_event_name":"{event}""#),
+        );
+        assert!(decode(payload.as_bytes()).is_err());
+        let denied = Decision::Deny {
+            rule: "payload",
+            reason: "No.".to_owned(),
+        };
+        assert_eq!(ClaudeCode.encode(payload.as_bytes(), &denied).exit, 2);
+        let passed = ClaudeCode.encode(payload.as_bytes(), &Decision::Pass);
+        assert_eq!(passed, Reply::default());
     }
 
     #[test]

@@ -3,9 +3,12 @@
 
 mod arguments;
 mod hooks;
+mod programs;
 mod rules;
+mod servers;
 mod sources;
 
 pub(crate) use hooks::read_hooks;
 pub(crate) use rules::ClaudeRules;
+pub(crate) use servers::own_server;
 pub(crate) use sources::{Sources, settings_file, settings_paths};

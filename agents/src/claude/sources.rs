@@ -6,6 +6,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arguments::Arguments;
+use super::programs::{notes, programs};
 use crate::payload::{self, Node};
 use crate::places::{InstallScope, folder_above};
 use crate::{SettingsPaths, Surroundings};
@@ -108,7 +109,13 @@ pub(crate) fn settings_paths(places: &Surroundings<'_>) -> SettingsPaths {
         .map(|(name, what)| (format!(".claude/{name}"), *what))
         .collect();
     tails.push((".claude-plugin".to_owned(), "a Claude Code plugin"));
-    SettingsPaths { paths, tails }
+    let programs = programs(places).into_iter();
+    paths.extend(programs.map(|path| (path, "a program that Claude Code starts here")));
+    SettingsPaths {
+        paths,
+        tails,
+        own: notes(places),
+    }
 }
 
 impl Sources {

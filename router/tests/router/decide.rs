@@ -101,6 +101,26 @@ fn nothing_but_a_plain_allowed_command_stays_local(#[case] text: &str) {
 }
 
 #[rstest]
+#[case::reads("git log -3", true)]
+#[case::the_users_own_words("git push origin main", true)]
+#[case::options_behind_them("git push origin main --force", true)]
+#[case::a_remote_of_the_models("git push ./evil HEAD:refs/heads/m", false)]
+#[case::one_more_remote("git push origin main ./evil", false)]
+#[case::bare_push("git push", true)]
+#[case::bisect("git bisect run ./x", false)]
+#[case::submodule("git submodule foreach x", false)]
+#[case::a_hook("git hook run pre-commit", false)]
+#[case::a_tool("git difftool -y", false)]
+#[case::a_helper("git remote-ext a b", false)]
+#[case::without_a_verb("git", false)]
+fn an_entry_for_git_allows_what_starts_no_program(#[case] command: &str, #[case] allowed: bool) {
+    let mut world = World::default();
+    world.allow = vec!["git push origin main".to_owned(), "git".to_owned()];
+    let ruling = decide(&bash(command), &world.guard());
+    assert_eq!(ruling.decision == Decision::Pass, allowed, "{ruling:?}");
+}
+
+#[rstest]
 #[case::exact("git status")]
 #[case::arguments("git status --short -- 'a b'")]
 #[case::quoted("'ls' -la")]
@@ -298,7 +318,8 @@ fn an_unknown_tool_with_a_command_is_denied(#[case] tool: &str, #[case] rule: Op
 
 #[test]
 fn boxerys_own_tools_and_tools_without_a_command_pass() {
-    let world = World::default();
+    let mut world = World::default();
+    world.answers.own_server = true;
     for action in [ToolAction::OwnMcp, ToolAction::Other] {
         let mut situation = world.guard();
         situation.refusal = Some(refusal(Scope::Commands));
@@ -309,6 +330,17 @@ fn boxerys_own_tools_and_tools_without_a_command_pass() {
         situation.refusal = Some(refusal(Scope::Everything));
         deny("hold", &before("x", action), &situation);
     }
+}
+
+#[test]
+fn a_server_that_only_has_boxerys_name_is_denied() {
+    let world = World::default();
+    let reason = deny(
+        "false-server",
+        &before("mcp__boxery__vm_bash", ToolAction::OwnMcp),
+        &world.guard(),
+    );
+    assert!(reason.contains("isn't this program"), "{reason}");
 }
 
 #[rstest]

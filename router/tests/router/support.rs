@@ -14,6 +14,7 @@ pub(crate) const TOKEN: &str = "00112233445566778899aabbccddeeff";
 pub(crate) struct Answers {
     pub(crate) rules: Vec<(&'static str, UserVerdict)>,
     pub(crate) hazard: Option<&'static str>,
+    pub(crate) own_server: bool,
     pub(crate) protected: &'static [&'static str],
     pub(crate) project: &'static [&'static str],
 }
@@ -23,6 +24,7 @@ impl Default for Answers {
         Self {
             rules: Vec::new(),
             hazard: None,
+            own_server: false,
             protected: &["fence.json"],
             project: &["src/a.txt", "fence.json"],
         }
@@ -43,6 +45,10 @@ impl Questions for Answers {
         self.protected
             .contains(&path)
             .then(|| "a policy file".to_owned())
+    }
+
+    fn own_server(&self) -> bool {
+        self.own_server
     }
 
     fn in_project(&self, path: &str) -> bool {
