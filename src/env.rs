@@ -68,36 +68,68 @@ fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// `BOXERY_VM`, when set and not empty; a value that isn't UTF-8 comes back lossy,
-/// so that it counts as a name that no VM has.
-///
-/// What the user started the agent with comes first: `env` in a project's settings
-/// can blank the variable for everything that the agent starts (Claude Code 2.1).
-pub(crate) fn boxery_vm() -> Option<String> {
-    static VALUE: OnceLock<Option<String>> = OnceLock::new();
-    let not_empty = |value: &OsString| !value.is_empty();
-    VALUE
-        .get_or_init(|| {
-            agents_own("BOXERY_VM")
-                .filter(not_empty)
-                .or_else(|| std::env::var_os("BOXERY_VM").filter(not_empty))
-                .map(|value| value.to_string_lossy().into_owned())
-        })
-        .clone()
+/// `BOXERY_VM`. Values that are empty count as absent; one that isn't UTF-8 comes back
+/// lossy, so that it counts as a name that no VM has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BoxeryVm {
+    /// As the user's shell set it: for the agent where there is one, else for us.
+    pub(crate) own: Option<String>,
+    /// As the agent's settings set it, for what the agent starts. A project may bring
+    /// such settings along (`env`, Claude Code 2.1).
+    pub(crate) settings: Option<String>,
 }
 
-/// A variable of the agent's process above this one, as that was started. The agent
-/// sets `CLAUDE_PID` itself, whatever its settings say.
-fn agents_own(name: &str) -> Option<OsString> {
-    use std::os::unix::ffi::OsStringExt as _;
+impl BoxeryVm {
+    /// Whether either is set.
+    pub(crate) fn is_set(&self) -> bool {
+        self.own.is_some() || self.settings.is_some()
+    }
+}
 
+/// `BOXERY_VM`, for the agent and for us.
+pub(crate) fn boxery_vm() -> &'static BoxeryVm {
+    static VALUE: OnceLock<BoxeryVm> = OnceLock::new();
+    let text = |value: Option<OsString>| {
+        value
+            .filter(|value| !value.is_empty())
+            .map(|value| value.to_string_lossy().into_owned())
+    };
+    VALUE.get_or_init(|| {
+        let here = text(std::env::var_os("BOXERY_VM"));
+        match agents_environment() {
+            None => BoxeryVm {
+                own: here,
+                settings: None,
+            },
+            Some(environment) => match text(find_variable(&environment, "BOXERY_VM")) {
+                Some(own) => BoxeryVm {
+                    own: Some(own),
+                    settings: None,
+                },
+                None => BoxeryVm {
+                    own: None,
+                    settings: here,
+                },
+            },
+        }
+    })
+}
+
+/// The variables with which the agent's process above this one was started. The
+/// agent sets `CLAUDE_PID` itself, whatever its settings say.
+fn agents_environment() -> Option<Vec<u8>> {
     let pid = claude_pid()?;
     // The walk up ends below process 1, which in a container may be the agent.
     let above = boxery_pin::ancestors(std::process::id());
     if pid != 1 && !above.iter().any(|process| process.pid == pid) {
         return None;
     }
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    std::fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+fn find_variable(environment: &[u8], name: &str) -> Option<OsString> {
+    use std::os::unix::ffi::OsStringExt as _;
+
     environment.split(|byte| *byte == 0).find_map(|variable| {
         let value = variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         Some(OsString::from_vec(value.to_vec()))
@@ -176,13 +208,28 @@ pub(crate) fn path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
+/// The absolute folders of `PATH`.
+pub(crate) fn folders_on_path() -> Vec<Utf8PathBuf> {
+    std::env::split_paths(&path().unwrap_or_default())
+        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder).ok())
+        .filter(|folder| folder.is_absolute())
+        .collect()
+}
+
+/// The files that shells read because a variable names them: `BASH_ENV` (bash), `ENV`
+/// (POSIX shells) and `CLAUDE_ENV_FILE` (Claude Code 2.1, before each shell call).
+pub(crate) fn files_that_shells_read() -> Vec<Utf8PathBuf> {
+    ["BASH_ENV", "ENV", "CLAUDE_ENV_FILE"]
+        .into_iter()
+        .filter_map(absolute)
+        .collect()
+}
+
 /// Files named `name` in the absolute folders of `PATH`, the first one first; they
 /// need not exist.
 pub(crate) fn on_path(name: &str) -> Vec<Utf8PathBuf> {
-    std::env::split_paths(&path().unwrap_or_default())
-        .filter_map(|folder| Utf8PathBuf::from_path_buf(folder.join(name)).ok())
-        .filter(|path| path.is_absolute())
-        .collect()
+    let folders = folders_on_path().into_iter();
+    folders.map(|folder| folder.join(name)).collect()
 }
 
 /// The current folder.

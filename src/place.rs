@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use boxery_pin::{
     AgentId, Lookup, PathMap, PinError, PinKey, PinOrigin, PinStore, Resolved, SessionId,
-    find_project, resolve,
+    find_project, resolve, with_settings,
 };
 
 use crate::app::App;
@@ -64,7 +64,10 @@ impl Here {
     /// The same for a session that the user names.
     pub(crate) fn look_as(app: &App, session: Option<&str>) -> Result<Self, Failure> {
         let (folder, pin) = look_up(app, session, resolve)?;
-        let pin = pin.map_err(pin_failure)?;
+        let by_settings = env::boxery_vm().settings.as_deref();
+        let pin = pin
+            .and_then(|pin| with_settings(pin, by_settings))
+            .map_err(pin_failure)?;
         Ok(Self { folder, pin })
     }
 
@@ -97,12 +100,11 @@ fn look_up<T>(
 ) -> Result<(Utf8PathBuf, T), Failure> {
     let folder = env::current_folder()?;
     let folder = folder.canonicalize_utf8()?;
-    let environment = env::boxery_vm();
     let session = session.map(str::to_owned).or_else(env::claude_session_id);
     let session = session.map(SessionId);
     let agent = AgentId("claude-code".to_owned());
     let lookup = Lookup {
-        environment: environment.as_deref(),
+        environment: env::boxery_vm().own.as_deref(),
         agent: Some(&agent),
         session: session.as_ref(),
         ancestors: &boxery_pin::ancestors(std::process::id()),

@@ -25,5 +25,5 @@ pub use pin::{DriftRule, Mode, PinFile, PinKey, PinOrigin, Suspension};
 pub use process::{ProcessId, ancestors};
 pub use project::{Project, find_project};
 pub use rekey::{Rekey, SessionStart, StartKind, rekey};
-pub use resolve::{Lookup, PinError, Resolved, any_may_apply, explain, resolve};
+pub use resolve::{Lookup, PinError, Resolved, any_may_apply, explain, resolve, with_settings};
 pub use store::{PinStore, StoredPin};

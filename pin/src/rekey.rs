@@ -197,7 +197,9 @@ fn of_project(
             .project
             .as_ref()
             .is_some_and(|top| project.root.starts_with(top));
-        same_repository || inside
+        // One that the user made from elsewhere and that decided no call yet.
+        let anywhere = pin.project.is_none() && pin.git_common.is_none();
+        same_repository || inside || anywhere
     });
     Ok(pins)
 }

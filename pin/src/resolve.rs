@@ -129,6 +129,38 @@ pub fn resolve(store: &PinStore, lookup: &Lookup<'_>) -> Result<Option<Resolved>
     }))
 }
 
+/// What becomes of `found` where the agent's settings set `BOXERY_VM` to `value` for
+/// what it starts. A project's settings may do that, so it pins where nothing else
+/// does, and never changes the VM or the mode of a pin that the user made.
+pub fn with_settings(
+    found: Option<Resolved>,
+    value: Option<&str>,
+) -> Result<Option<Resolved>, PinError> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Ok(found);
+    };
+    let vm: VmName = value.parse().map_err(PinError::Environment)?;
+    match found {
+        Some(found) if found.vm == vm => Ok(Some(found)),
+        Some(found) => Err(PinError::Ambiguous {
+            first: found.vm,
+            second: vm,
+        }),
+        None => Ok(Some(by_variable(vm))),
+    }
+}
+
+fn by_variable(vm: VmName) -> Resolved {
+    Resolved {
+        vm,
+        mode: None,
+        drift: None,
+        project: None,
+        origin: PinOrigin::Environment,
+        steps: Vec::new(),
+    }
+}
+
 /// What [`resolve`] looks at on its way to its answer, one line per step, also
 /// when the answer is `None` or an error.
 pub fn explain(store: &PinStore, lookup: &Lookup<'_>) -> Vec<String> {
@@ -219,14 +251,7 @@ impl<'a> Search<'a> {
         };
         let vm: VmName = value.parse().map_err(PinError::Environment)?;
         self.step(format!("BOXERY_VM is `{vm}`"));
-        Ok(Some(Resolved {
-            vm,
-            mode: None,
-            drift: None,
-            project: None,
-            origin: PinOrigin::Environment,
-            steps: Vec::new(),
-        }))
+        Ok(Some(by_variable(vm)))
     }
 
     fn by_session(&mut self, lookup: &Lookup<'_>) -> Result<Option<Resolved>, PinError> {

@@ -115,9 +115,14 @@ fn change(args: &Args, app: &App) -> Result<PinFile, Failure> {
     let same_vm = old.filter(|old| old.vm == vm);
     let project = match (&key, &same_vm) {
         // Its mode or drift rule changes from wherever the user is.
-        (_, Some(old)) if args.name.is_none() => Project {
+        (_, Some(old)) if args.name.is_none() || args.session.is_some() => Project {
             root: old.project.clone().unwrap_or_default(),
             git_common: old.git_common.clone(),
+        },
+        // The user's folder says nothing of where a named session works.
+        _ if args.session.is_some() => Project {
+            root: camino::Utf8PathBuf::new(),
+            git_common: None,
         },
         _ => Project::of(&folder)?,
     };
@@ -207,7 +212,7 @@ fn tell(app: &App, pin: &PinFile) {
     app.ui
         .say(format_args!("pinned {} to VM {}", pin.key, pin.vm));
     app.ui.say(format_args!("undo: {undo}"));
-    if env::boxery_vm().is_some() {
+    if env::boxery_vm().is_set() {
         app.ui
             .say("BOXERY_VM is set in this shell and goes before every pin");
     }

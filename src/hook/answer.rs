@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use boxery_agents::{Adapter, Reply, Surroundings};
-use boxery_pin::{Lookup, PinStore, ProcessId, ancestors, any_may_apply, resolve};
+use boxery_pin::{Lookup, PinStore, ProcessId, ancestors, any_may_apply, resolve, with_settings};
 use boxery_router::{
     Decision, EventKind, HookEvent, Refusal, Ruling, Scope, decide, decide_unresolved,
 };
@@ -118,9 +118,9 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
         | EventKind::SessionEnd
         | EventKind::Other(_) => None,
     };
-    let vm = env::boxery_vm();
+    let variable = env::boxery_vm();
     let lookup = Lookup {
-        environment: vm.as_deref(),
+        environment: variable.own.as_deref(),
         agent: Some(&hook.event.agent),
         session: hook.event.session.as_ref(),
         ancestors: &hook.ancestors,
@@ -140,6 +140,7 @@ fn hook_decision(hook: &Hook<'_>) -> Decision {
             Some(_) | None => Ok(found),
         }
     });
+    let found = found.and_then(|found| with_settings(found, variable.settings.as_deref()));
     let resolved = match found {
         Ok(None) if is_call_of_no_session(hook) && may_be_pinned(hook.app, &hook.event.agent) => {
             let failure = Failure::from("the call names no session".to_owned());
@@ -170,11 +171,11 @@ fn is_call_of_no_session(hook: &Hook<'_>) -> bool {
 /// Whether a pin may apply to a call of `agent` of which only the hook's own
 /// surroundings are known.
 pub(crate) fn may_be_pinned(app: &App, agent: &boxery_pin::AgentId) -> bool {
-    let vm = env::boxery_vm();
+    let variable = env::boxery_vm();
+    let vm = variable.own.as_deref().or(variable.settings.as_deref());
     let project = env::claude_project_dir().filter(|folder| folder.is_dir());
     let folder = env::current_folder().ok();
-    let applies =
-        |folder: Option<&Utf8Path>| any_may_apply(&app.pins(), vm.as_deref(), agent, folder);
+    let applies = |folder: Option<&Utf8Path>| any_may_apply(&app.pins(), vm, agent, folder);
     applies(folder.as_deref()) || project.is_some_and(|project| applies(Some(&project)))
 }
 

@@ -1,12 +1,13 @@
 //! What must be on disk before a decision is told.
 
-use boxery_pin::{AgentId, PinOrigin};
+use boxery_pin::{AgentId, PinFile, PinKey, PinOrigin, Project};
 use boxery_record::{Event, Kind};
 use boxery_router::{
     CallKey, CallNote, Calls, Carriage, Decision, Due, Ruling, Spool, Ticket, TicketName, Tickets,
     ToolAction, ToolCall,
 };
 
+use super::agent_process::agent_process;
 use super::answer::Hook;
 use super::gather::Pinned;
 use crate::app::App;
@@ -24,6 +25,9 @@ pub(crate) fn carry_out(
 ) -> Result<(), Failure> {
     if let PinOrigin::File(key) = &pinned.resolved.origin {
         hook.pins().touch(key, hook.now)?;
+        if pinned.resolved.project.is_none() {
+            settle(hook, key)?;
+        }
     }
     let ticket = match &ruling.due {
         Some(due) => Some(leave_ticket(hook, pinned, call, due, token)?),
@@ -37,6 +41,27 @@ pub(crate) fn carry_out(
     event.vm = Some(pinned.resolved.vm.to_string());
     event.mode = Some(pinned.mode.to_string());
     hook.app.log().append(&event)?;
+    Ok(())
+}
+
+/// Note in the pin of a session, which the user named from elsewhere, where it works
+/// and in which process, so that it is found again under the session's next id.
+fn settle(hook: &Hook<'_>, key: &PinKey) -> Result<(), Failure> {
+    let started_in = hook.project.as_ref().filter(|folder| folder.is_dir());
+    let (PinKey::Session { .. }, Some(folder)) = (key, started_in.or(hook.folder.as_ref())) else {
+        return Ok(());
+    };
+    let store = hook.pins();
+    let Some(stored) = store.read(key)? else {
+        return Ok(());
+    };
+    let project = Project::of(folder)?;
+    store.write(&PinFile {
+        project: Some(project.root),
+        git_common: project.git_common,
+        process: agent_process(&hook.ancestors).or(stored.file.process),
+        ..stored.file
+    })?;
     Ok(())
 }
 

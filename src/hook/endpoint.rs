@@ -108,7 +108,7 @@ fn may_apply(adapter: &dyn Adapter) -> bool {
 
 /// Whether no pin can apply to any call: one variable and one folder are looked at.
 fn nothing_is_pinned(environment: Option<&Env>) -> bool {
-    if env::boxery_vm().is_some() {
+    if env::boxery_vm().is_set() {
         return false;
     }
     // Without a home nobody can say where pins lie; the entry's own words deny then too.

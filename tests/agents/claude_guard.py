@@ -214,7 +214,8 @@ def _(world, words):
     transcripts = glob.glob(os.path.join(session.home, ".claude/projects/*/*.jsonl"))
     assert len(transcripts) == 1, transcripts
     number = os.path.basename(transcripts[0]).removesuffix(".jsonl")
-    session.boxery("pin", "dev-native", "--session", number, "--drift", "off")
+    # From a terminal that stands elsewhere.
+    session.boxery("pin", "dev-native", "--session", number, "--drift", "off", cwd=session.home)
     session.turns, session.args = [bash("touch ran-2"), {"say": "done"}], words.replace("ID", number).split()
     session.go()
     error, told = session.results()[-1]
