@@ -1,7 +1,7 @@
-//! A stream that is connected to a port of the VM.
+//! Streams whose bytes go to a port of the VM, or to a process of ours.
 
 use boxery_wire::{Failure, Reply, Stream, WireError};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// What is read at once.
@@ -22,7 +22,16 @@ pub(crate) async fn run(stream: &Stream, port: u16) -> Result<(), WireError> {
     };
     server.set_nodelay(true)?;
     stream.send_message(&Reply::Started).await?;
-    let (mut from, mut to) = server.split();
+    let (from, to) = server.split();
+    pass_on(stream, from, to).await
+}
+
+/// Pass bytes on both ways as they are, until both directions have ended.
+pub(crate) async fn pass_on(
+    stream: &Stream,
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+) -> Result<(), WireError> {
     let up = async {
         while let Some(bytes) = stream.recv().await? {
             to.write_all(&bytes).await?;

@@ -10,6 +10,7 @@
 
 mod children;
 mod clock;
+mod copy;
 mod folder;
 mod forward;
 mod jobs;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["serve"] => serve::run(own),
         ["supervise"] => supervise::run(),
+        ["copy"] => copy::run(),
         ["print-login", file] => login::print(file.as_ref()),
         ["version"] => stdio::write_all(version().as_bytes()),
         _ => Err(std::io::Error::other("usage: boxery-helper serve")),

@@ -16,7 +16,7 @@ use boxery_wire::{
     Blob, Connection, Decoder, End, Failure, FromRun, JobState, Loss, Reply, Request, Run, RunId,
     Side, Stream, WireError, encode, greet,
 };
-use tokio::io::BufReader;
+use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::sync::OnceCell;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -150,6 +150,9 @@ impl Server {
             }
             Request::Jobs => Reply::Jobs(jobs::list(&self.folders)),
             Request::Ports => Reply::Ports(ports::list(&self.folders)),
+            Request::Put { .. } | Request::Get { .. } => {
+                return self.copy(stream, decoder, &request).await;
+            }
             Request::Forward { port } => return forward::run(stream, port).await,
             Request::Run(run) => return self.start(stream, decoder, run).await,
             Request::Attach { run, .. } => {
@@ -220,16 +223,40 @@ impl Server {
     fn prepare(&self) {
         let mut spare = self.spare.borrow_mut();
         if spare.is_none() {
-            *spare = self.spawn().ok();
+            *spare = self.spawn("supervise").ok();
         }
     }
 
     fn take_spare(&self) -> io::Result<UnixStream> {
         let spare = self.spare.borrow_mut().take();
-        spare.map_or_else(|| self.spawn(), Ok)
+        spare.map_or_else(|| self.spawn("supervise"), Ok)
     }
 
-    fn spawn(&self) -> io::Result<UnixStream> {
+    /// Have a process of its own copy.
+    async fn copy(
+        &self,
+        stream: &Stream,
+        decoder: Decoder,
+        request: &Request,
+    ) -> Result<(), WireError> {
+        self.login().await;
+        let mut copier = match self.spawn("copy") {
+            Ok(copier) => copier,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(0);
+                let what = "start a copy".to_owned();
+                return fail(stream, Failure::System { what, errno }).await;
+            }
+        };
+        io::Write::write_all(&mut copier, &encode(request)?)?;
+        copier.set_nonblocking(true)?;
+        let mut copier = tokio::net::UnixStream::from_std(copier)?;
+        let (from, mut to) = copier.split();
+        to.write_all(&decoder.into_rest()).await?;
+        forward::pass_on(stream, from, to).await
+    }
+
+    fn spawn(&self, what: &str) -> io::Result<UnixStream> {
         let (ours, control) = UnixStream::pair()?;
         // The running file itself, though its name may be gone.
         let itself = Path::new("/proc/self/exe");
@@ -240,7 +267,7 @@ impl Server {
         };
         let variables = self.login.get().map(|login| &login.variables);
         let child = Command::new(program)
-            .arg("supervise")
+            .arg(what)
             .env_clear()
             .envs(
                 variables

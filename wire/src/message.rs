@@ -89,6 +89,20 @@ pub enum Request {
     },
     /// On which TCP ports do runs and jobs listen? [`Reply::Ports`].
     Ports,
+    /// Copy files to the VM. [`Reply::Started`], then [`Item`]s up and [`Taken`]
+    /// down.
+    Put {
+        /// Where to, from the user's home.
+        path: Blob,
+        /// Its name there, if `path` is a folder.
+        name: Blob,
+    },
+    /// Copy files from the VM. [`Reply::Started`], then [`Item`]s down and
+    /// [`Taken`] up.
+    Get {
+        /// What, from the user's home.
+        path: Blob,
+    },
     /// Connect to a port of the VM's loopback. [`Reply::Started`], then bytes.
     Forward {
         /// The port.
@@ -143,6 +157,70 @@ pub struct Size {
     pub columns: u16,
     /// Rows.
     pub rows: u16,
+}
+
+/// From a file of this size on, the taker says how much of it it has from an
+/// earlier time, and the sender waits for that.
+pub const RESUMED: u64 = 1024 * 1024;
+
+/// A piece of a copy. Paths are relative to what is copied, which itself has the
+/// empty path; a folder comes before what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Item {
+    /// A folder.
+    Folder {
+        /// Its path.
+        path: Blob,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file; its bytes follow, in order.
+    File {
+        /// Its path.
+        path: Blob,
+        /// Its permissions.
+        mode: u32,
+        /// Its length.
+        size: u64,
+        /// When it was modified, in nanoseconds since 1970.
+        modified: i64,
+    },
+    /// A symbolic link, as data.
+    Link {
+        /// Its path.
+        path: Blob,
+        /// Where it points.
+        target: Blob,
+    },
+    /// Bytes of the last file.
+    Data(Blob),
+    /// So many zeros of the last file, which need no room.
+    Hole(u64),
+    /// What can't be copied; a file whose bytes came in part is given up.
+    Left {
+        /// Its path.
+        path: Blob,
+        /// Why not.
+        why: String,
+    },
+    /// That was all.
+    End,
+}
+
+/// From whoever takes a copy to whoever sends it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Taken {
+    /// So many bytes of the last file are there: send from there on.
+    Have(u64),
+    /// Everything is in place.
+    Done,
+    /// It can't go on.
+    Failed {
+        /// With which path.
+        path: Blob,
+        /// What the system said.
+        why: String,
+    },
 }
 
 /// From the laptop to a run.

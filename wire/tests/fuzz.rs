@@ -6,7 +6,9 @@
     reason = "helpers of a test: what can't be fed fails it"
 )]
 
-use boxery_wire::{Connection, Decoder, FromRun, Reply, Request, Side, ToRun, WireError, encode};
+use boxery_wire::{
+    Connection, Decoder, FromRun, Item, Reply, Request, Side, Taken, ToRun, WireError, encode,
+};
 use proptest::prelude::*;
 use tokio::io::{AsyncWriteExt as _, duplex, split};
 
@@ -88,6 +90,6 @@ proptest! {
                 }
             )*};
         }
-        decode!(Request, Reply, ToRun, FromRun);
+        decode!(Request, Reply, ToRun, FromRun, Item, Taken);
     }
 }

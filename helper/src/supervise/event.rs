@@ -223,6 +223,8 @@ impl Supervisor {
             | Request::Attach { .. }
             | Request::Jobs
             | Request::Ports
+            | Request::Put { .. }
+            | Request::Get { .. }
             | Request::Forward { .. } => (
                 Role::Leaving,
                 Some(Reply::Failed(Failure::Lost(Loss::Unknown))),

@@ -1,5 +1,6 @@
 //! Drives the helper as a laptop does: the real program, over its pipes.
 
+mod copy;
 mod jobs;
 mod login;
 mod reattach;
