@@ -20,6 +20,7 @@ mod policy_file;
 mod prove;
 mod random;
 mod reach;
+mod terminal;
 mod trust;
 mod ui;
 

@@ -8,8 +8,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use boxery_pin::{
-    AgentId, Lookup, PathMap, PinError, PinKey, PinOrigin, PinStore, Resolved, SessionId,
-    find_project, resolve, with_settings,
+    AgentId, Lookup, PathMap, PinError, PinKey, PinOrigin, PinStore, RemotePath, Resolved,
+    SessionId, VmName, find_project, resolve, with_settings,
 };
 
 use crate::app::App;
@@ -69,6 +69,30 @@ impl Here {
             .and_then(|pin| with_settings(pin, by_settings))
             .map_err(pin_failure)?;
         Ok(Self { folder, pin })
+    }
+
+    /// The VM that is named, else the pinned one.
+    pub(crate) fn vm(&self, named: Option<&VmName>) -> Result<VmName, Failure> {
+        let pinned = self.pin.as_ref().map(|pin| &pin.vm);
+        named.or(pinned).cloned().ok_or_else(|| {
+            Failure::usage("no VM is named, and nothing is pinned here")
+                .hint("name one, or pin this project: `boxery pin NAME`")
+        })
+    }
+
+    /// The folder on the VM `name` that the current one corresponds to; none where it
+    /// belongs to no project.
+    pub(crate) fn counterpart(
+        &self,
+        app: &App,
+        name: &VmName,
+        vm: &Vm,
+    ) -> Result<Option<RemotePath>, Failure> {
+        let pinned = self.pin.as_ref().is_some_and(|pin| pin.vm == *name);
+        let Some(root) = self.project_root(pinned)? else {
+            return Ok(None);
+        };
+        Ok(Some(path_map(app, vm, &root)?.to_remote(&self.folder)?))
     }
 
     /// The project's top folder, if the current folder belongs to one. Under the pin

@@ -1,10 +1,10 @@
 //! How a VM of the configuration is reached from this laptop.
 
-use std::process::Command;
-
 use boxery_pin::VmName;
-use boxery_remote::embedded::EmbeddedVm;
-use boxery_remote::{Ask, Laptop, Pipe, PipeChoice, Plan, RemoteError, Target};
+use boxery_remote::daemon::Site;
+use boxery_remote::{
+    Ask, Laptop, PipeChoice, Plan, RemoteError, Route, RouteEnd, Target, Through, Way,
+};
 
 use crate::app::App;
 use crate::config::Vm;
@@ -25,22 +25,44 @@ pub(crate) fn laptop(app: &App) -> Laptop {
     }
 }
 
-/// Open a connection to the VM `name`, asking for a key's passphrase where a person
-/// can be asked.
-pub(crate) async fn open(app: &App, name: &VmName, vm: &Vm) -> Result<Pipe, Failure> {
-    if vm.is_embedded() {
-        let mut starter = Command::new(env::own_binary()?);
-        starter.args(["embedded-server", name.as_str()]);
-        return EmbeddedVm::new(app.embedded_folder(name))
-            .open(vm.pipe, &laptop(app), &mut starter)
-            .await
-            .map_err(|error| failure(name, error));
-    }
-    let target: Target = vm.target.parse().map_err(|error| failure(name, error))?;
+/// Where the daemon's files lie.
+pub(crate) fn daemon_site(app: &App) -> Site {
+    Site::of(&app.env.state)
+}
+
+/// The way to the VM `name`, as the configuration has it.
+pub(crate) fn route(app: &App, name: &VmName, vm: &Vm) -> Result<Route, Failure> {
+    let end = if vm.is_embedded() {
+        let program = env::own_binary()?;
+        let words = [program.as_str(), "embedded-server", name.as_str()];
+        RouteEnd::Embedded {
+            folder: app.embedded_folder(name),
+            starter: words.map(str::to_owned).to_vec(),
+        }
+    } else {
+        RouteEnd::Ssh(vm.target.clone())
+    };
+    Ok(Route {
+        vm: name.to_string(),
+        end,
+        choice: vm.pipe,
+        laptop: laptop(app),
+    })
+}
+
+/// Open the way to the VM `name`, through the daemon where there is one, asking for a
+/// key's passphrase where a person can be asked.
+pub(crate) async fn open(app: &App, name: &VmName, vm: &Vm) -> Result<Way, Failure> {
+    let program = env::own_binary()?;
+    let starter = [program.as_str(), "daemon", "serve"];
+    let through = Through {
+        site: daemon_site(app),
+        starter: starter.map(str::to_owned).to_vec(),
+    };
     let ui = app.ui;
     let ask = move |prompt: &str| ui.secret(prompt);
     let ask: Ask<'_> = if ui.can_ask() { Some(&ask) } else { None };
-    Pipe::open(&target, vm.pipe, &laptop(app), ask)
+    Way::open(route(app, name, vm)?, Some(through), ask)
         .await
         .map_err(|error| failure(name, error))
 }

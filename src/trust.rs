@@ -1,46 +1,37 @@
 //! Meeting a VM for the first time: a person confirms its host key once.
 
 use boxery_pin::VmName;
-use boxery_remote::{Laptop, Pipe, RemoteError, RunRequest, Target, accept, capture};
+use boxery_remote::{RemoteError, Route, Way, accept};
 
 use crate::app::App;
 use crate::config::Vm;
 use crate::error::Failure;
 use crate::reach;
 
-/// Open a connection to the VM `name`; an unknown host key is shown and, if a person
-/// says yes or `fingerprint` names it, trusted from now on. Returned with it: the
-/// key's fingerprint.
+/// Open a connection of our own to the VM `name`; an unknown host key is shown and, if
+/// a person says yes or `fingerprint` names it, trusted from now on. Returned with it:
+/// the key's fingerprint.
 pub(crate) async fn open(
     app: &App,
     name: &VmName,
     vm: &Vm,
     fingerprint: Option<&str>,
-) -> Result<(Pipe, Option<String>), Failure> {
-    if vm.is_embedded() {
-        let pipe = reach::open(app, name, vm).await?;
-        let key = pipe.host_key().map(|key| key.fingerprint);
-        return Ok((pipe, key));
+) -> Result<(Way, Option<String>), Failure> {
+    let mut route = reach::route(app, name, vm)?;
+    if !vm.is_embedded() {
+        route.laptop.keep_keys = true;
     }
-    let target: Target = vm
-        .target
-        .parse()
-        .map_err(|error| reach::failure(name, error))?;
-    let laptop = Laptop {
-        keep_keys: true,
-        ..reach::laptop(app)
-    };
     let mut confirmed = false;
     loop {
-        match connect(app, &target, vm, &laptop).await {
-            Ok(pipe) => {
-                let shown = pipe.host_key().map(|key| key.fingerprint);
+        match connect(app, &route).await {
+            Ok(way) => {
+                let shown = way.host_key().await.map(|key| key.fingerprint);
                 if let (Some(want), Some(shown)) = (fingerprint, &shown)
                     && want != shown
                 {
                     return Err(mismatch(want, shown));
                 }
-                return Ok((pipe, shown));
+                return Ok((way, shown));
             }
             Err(RemoteError::HostKeyUnknown {
                 host,
@@ -49,7 +40,8 @@ pub(crate) async fn open(
                 line,
             }) if !confirmed && !line.is_empty() => {
                 confirm(app, name, &host, &algorithm, &shown, fingerprint)?;
-                accept(&laptop.known_hosts, &line).map_err(|error| reach::failure(name, error))?;
+                accept(&route.laptop.known_hosts, &line)
+                    .map_err(|error| reach::failure(name, error))?;
                 confirmed = true;
             }
             Err(error) => return Err(reach::failure(name, error)),
@@ -57,23 +49,11 @@ pub(crate) async fn open(
     }
 }
 
-/// The system pipe connects with its first command, so one is run.
-async fn connect(
-    app: &App,
-    target: &Target,
-    vm: &Vm,
-    laptop: &Laptop,
-) -> Result<Pipe, RemoteError> {
+async fn connect(app: &App, route: &Route) -> Result<Way, RemoteError> {
     let ui = app.ui;
     let ask = move |prompt: &str| ui.secret(prompt);
     let ask: boxery_remote::Ask<'_> = if ui.can_ask() { Some(&ask) } else { None };
-    let pipe = Pipe::open(target, vm.pipe, laptop, ask).await?;
-    let nothing = RunRequest {
-        argv: vec![b"true".to_vec()],
-        ..RunRequest::default()
-    };
-    capture(&pipe, &nothing, None, 0).await?;
-    Ok(pipe)
+    Way::open(route.clone(), None, ask).await
 }
 
 fn confirm(

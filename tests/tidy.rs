@@ -63,11 +63,13 @@ const OPEN_SETS: &[OpenSet] = &[
         ],
     ),
     ("src/cmd", "src/cmd/mod.rs", &[]),
+    ("src/cmd/daemon", "src/cmd/daemon/mod.rs", &[]),
     (
         "src/cmd/hook",
         "src/cmd/hook/mod.rs",
         &[("target", "which agents and settings files a verb is about")],
     ),
+    ("src/cmd/jobs", "src/cmd/jobs/mod.rs", &[]),
     ("src/cmd/log", "src/cmd/log/mod.rs", &[]),
     ("src/cmd/vm", "src/cmd/vm/mod.rs", &[]),
 ];
@@ -114,6 +116,10 @@ const PRINT: &[(&str, &str)] = &[
         "the pipe to the laptop, and why the helper ended",
     ),
     (
+        "remote/src/daemon/serve.rs",
+        "tells its starter that it is ready",
+    ),
+    (
         "remote/src/embedded/keeper.rs",
         "tells its starter that it is ready",
     ),
@@ -121,7 +127,12 @@ const PRINT: &[(&str, &str)] = &[
         "remote/src/embedded/server.rs",
         "tells its keeper the port that the kernel chose",
     ),
+    (
+        "src/cmd/jobs/tail.rs",
+        "the job's own streams, byte for byte",
+    ),
     ("src/cmd/run.rs", "the command's own streams, byte for byte"),
+    ("src/cmd/shell.rs", "the shell's own terminal"),
     (
         "src/hook/finish.rs",
         "the reply, exactly as the adapter made it",

@@ -6,8 +6,9 @@ use serde::Serialize;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
+use crate::link::Link;
 use crate::{
-    Ask, Captured, Laptop, Pipe, PipeChoice, Plan, RemoteError, RunRequest, Target, capture,
+    Ask, Captured, Laptop, Pipe, PipeChoice, Plan, RemoteError, RunRequest, Target, Way, capture,
 };
 
 /// A step, in the order in which they are taken.
@@ -24,6 +25,8 @@ pub enum Step {
     HostKey,
     /// It takes one of our keys.
     Auth,
+    /// Our helper is there, or was sent, and is the one we know.
+    Helper,
     /// Its login shell starts commands, and bash is there.
     Shell,
     /// The folder for copies can be written.
@@ -41,6 +44,7 @@ impl Step {
             Self::Tcp => "TCP",
             Self::HostKey => "host key",
             Self::Auth => "login",
+            Self::Helper => "helper",
             Self::Shell => "shell",
             Self::Folder => "folder",
             Self::Clock => "clock",
@@ -118,9 +122,9 @@ date +%s
 const SKEW: u64 = 3;
 
 /// Look around on the VM. `now` is our clock, in seconds since 1970.
-pub async fn probe(pipe: &Pipe, now: u64) -> Result<Probe, RemoteError> {
+pub async fn probe(way: &Way, now: u64) -> Result<Probe, RemoteError> {
     let start = Instant::now();
-    let captured = ask(pipe, PROBE, &[]).await?;
+    let captured = ask(way, PROBE, &[]).await?;
     let text = String::from_utf8_lossy(&captured.stdout).into_owned();
     let lines: Vec<&str> = text.lines().collect();
     let [user, home, machine_id, bash, sudo, system, clock] = lines[..] else {
@@ -152,8 +156,8 @@ dd if=/dev/zero of="$f" bs=65536 count=1 2>&1 | grep -v -e records -e copied >&2
 "#;
 
 /// Make `folder` on the VM when it isn't there, and write into it.
-pub async fn check_folder(pipe: &Pipe, folder: &str) -> Result<(), RemoteError> {
-    let captured = ask(pipe, WRITE, &[folder]).await?;
+pub async fn check_folder(way: &Way, folder: &str) -> Result<(), RemoteError> {
+    let captured = ask(way, WRITE, &[folder]).await?;
     if captured.succeeded() {
         return Ok(());
     }
@@ -169,7 +173,7 @@ pub async fn check_folder(pipe: &Pipe, folder: &str) -> Result<(), RemoteError> 
     )
 }
 
-async fn ask(pipe: &Pipe, script: &str, arguments: &[&str]) -> Result<Captured, RemoteError> {
+async fn ask(way: &Way, script: &str, arguments: &[&str]) -> Result<Captured, RemoteError> {
     let mut argv: Vec<Vec<u8>> = ["sh", "-c", script, "sh"]
         .map(|word| word.as_bytes().to_vec())
         .to_vec();
@@ -180,16 +184,16 @@ async fn ask(pipe: &Pipe, script: &str, arguments: &[&str]) -> Result<Captured, 
         timeout: Some(Duration::from_mins(1)),
         ..RunRequest::default()
     };
-    capture(pipe, &request, None, 64 * 1024).await
+    capture(way, &request, None, 64 * 1024).await
 }
 
-/// Take the steps up to an open pipe.
+/// Take the steps up to a helper that answers.
 pub async fn check_way(
     target: &Target,
     choice: PipeChoice,
     laptop: &Laptop,
     ask: Ask<'_>,
-) -> (Vec<Check>, Option<Pipe>) {
+) -> (Vec<Check>, Option<Way>) {
     let mut checks = Vec::new();
     let plan = match Plan::resolve(target, choice, laptop).await {
         Ok(plan) => plan,
@@ -221,26 +225,24 @@ pub async fn check_way(
     }
     let opened = match Pipe::open_plan(target, plan, laptop, ask).await {
         // The system pipe connects with its first command.
-        Ok(pipe) => match self::ask(&pipe, "exit 0", &[]).await {
-            Ok(_) => Ok(pipe),
-            Err(error) => Err(error),
-        },
+        Ok(pipe) => Link::over(pipe).await,
         Err(error) => Err(error),
     };
     match opened {
-        Ok(pipe) => {
-            let key = pipe.host_key();
+        Ok(link) => {
+            let key = link.host_key();
             let fingerprint = key.map_or_else(|| "trusted".to_owned(), |key| key.fingerprint);
             checks.push(Check::well(Step::HostKey, fingerprint));
             checks.push(Check::well(Step::Auth, format!("as {}", options.user)));
-            (checks, Some(pipe))
+            checks.push(Check::well(Step::Helper, link.describe()));
+            (checks, Some(Way::over(link)))
         }
         Err(error) => {
             let step = step_of(&error);
             if step != Step::HostKey && step != Step::Tcp && step != Step::Resolve {
                 checks.push(Check::well(Step::HostKey, "trusted"));
             }
-            if step == Step::Shell {
+            if matches!(step, Step::Helper | Step::Shell) {
                 checks.push(Check::well(Step::Auth, format!("as {}", options.user)));
             }
             // ssh may find out about the network when the check before did not.
@@ -259,6 +261,7 @@ fn step_of(error: &RemoteError) -> Step {
         | RemoteError::NotNative { .. }
         | RemoteError::Start { .. }
         | RemoteError::File { .. }
+        | RemoteError::Told { .. }
         | RemoteError::BadRequest { .. } => Step::Configuration,
         RemoteError::Resolve { .. } => Step::Resolve,
         RemoteError::Refused { .. }
@@ -271,8 +274,14 @@ fn step_of(error: &RemoteError) -> Step {
         | RemoteError::HostKeyAuthority { .. }
         | RemoteError::Ssh { .. } => Step::HostKey,
         RemoteError::Auth { .. } | RemoteError::EncryptedKey { .. } => Step::Auth,
+        RemoteError::WrongMachine { .. }
+        | RemoteError::NoFolder { .. }
+        | RemoteError::NoState { .. }
+        | RemoteError::Helper { .. } => Step::Helper,
         RemoteError::NoGreeting { .. }
         | RemoteError::Lost
+        | RemoteError::GracePassed
+        | RemoteError::VmRefused { .. }
         | RemoteError::NoStatus
         | RemoteError::NoBash => Step::Shell,
         RemoteError::FolderGone { .. }
@@ -321,8 +330,8 @@ async fn check_network(options: &crate::HostOptions, checks: &mut Vec<Check>) ->
 }
 
 /// Take the steps on the VM itself: shell, folder, clock.
-pub async fn check_inside(pipe: &Pipe, folder: &str, now: u64) -> (Vec<Check>, Option<Probe>) {
-    let probe = match probe(pipe, now).await {
+pub async fn check_inside(way: &Way, folder: &str, now: u64) -> (Vec<Check>, Option<Probe>) {
+    let probe = match probe(way, now).await {
         Ok(probe) => probe,
         Err(error) => {
             let step = step_of(&error);
@@ -337,7 +346,7 @@ pub async fn check_inside(pipe: &Pipe, folder: &str, now: u64) -> (Vec<Check>, O
         Check::new(Step::Shell, Outcome::Failed(RemoteError::NoBash))
     };
     checks.push(shell);
-    checks.push(match check_folder(pipe, folder).await {
+    checks.push(match check_folder(way, folder).await {
         Ok(()) => Check::well(Step::Folder, folder),
         Err(error) => Check::new(Step::Folder, Outcome::Failed(error)),
     });

@@ -157,6 +157,23 @@ pub enum RemoteError {
     /// The command's own shell on the VM was killed.
     #[error("the run on the VM ended without a status; something killed its shell")]
     NoStatus,
+    /// Nobody came back in time.
+    #[error("the connection was lost for so long that the run was ended on the VM")]
+    GracePassed,
+    /// The VM has no place to keep the output of runs.
+    #[error("no folder of the VM takes the output of runs: {detail}")]
+    NoState {
+        /// The folders that were tried.
+        detail: String,
+    },
+    /// The VM's system refused.
+    #[error("the VM refused {what}: {detail}")]
+    VmRefused {
+        /// What was tried.
+        what: String,
+        /// The system's words.
+        detail: String,
+    },
     /// `bash` was asked for and the VM has none.
     #[error("there is no bash on the VM")]
     NoBash,
@@ -186,6 +203,34 @@ pub enum RemoteError {
         /// What the VM said.
         detail: String,
     },
+    /// The VM is of a kind for which there is no helper.
+    #[error("the VM is `{system}`: {why}")]
+    WrongMachine {
+        /// System and machine as `uname` names them.
+        system: String,
+        /// Why there is no helper for it.
+        why: String,
+    },
+    /// No folder of the VM takes the helper.
+    #[error("no folder of the VM takes boxery's helper (4 MB, executable); tried {tried}")]
+    NoFolder {
+        /// The folders.
+        tried: String,
+    },
+    /// The helper on the VM isn't ours, or doesn't start.
+    #[error("boxery's helper on the VM didn't start: {detail}")]
+    Helper {
+        /// What it said, or what is wrong with it.
+        detail: String,
+    },
+    /// What the daemon met on the way.
+    #[error("{text}")]
+    Told {
+        /// Its error, causes included.
+        text: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
     /// The request can't be sent.
     #[error("{what}")]
     BadRequest {
@@ -209,6 +254,18 @@ fn said(output: &str) -> String {
 }
 
 impl RemoteError {
+    /// The error and what caused it, as one text.
+    pub(crate) fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+
     /// What to do next; `vm` is the name of the VM in commands.
     pub fn hint(&self, vm: &str) -> Option<String> {
         let hint = match self {
@@ -254,7 +311,7 @@ impl RemoteError {
                 "boxery needs a login shell that runs commands: no nologin, no forced command"
                     .to_owned()
             }
-            Self::Lost | Self::NoStatus => {
+            Self::Lost | Self::NoStatus | Self::GracePassed => {
                 "look on the VM before you run it again: boxery never starts a command twice"
                     .to_owned()
             }
@@ -269,7 +326,17 @@ impl RemoteError {
             Self::NotWritable { .. } => "let the VM's user write there, or take another folder: \
                  `--dir` of `boxery vm add`, `dir` in config.toml"
                 .to_owned(),
-            Self::Start { .. } | Self::File { .. } | Self::BadRequest { .. } => return None,
+            Self::NoState { .. } => "let the VM's user write to one of them".to_owned(),
+            Self::NoFolder { .. } => "let the VM's user write to one of them, on a file system \
+                 without `noexec` that has 4 MB left"
+                .to_owned(),
+            Self::Helper { .. } => format!("`boxery vm doctor {vm}` checks each step"),
+            Self::Told { hint, .. } => return hint.clone(),
+            Self::WrongMachine { .. }
+            | Self::VmRefused { .. }
+            | Self::Start { .. }
+            | Self::File { .. }
+            | Self::BadRequest { .. } => return None,
         };
         Some(hint)
     }

@@ -1,12 +1,13 @@
 //! What is known of the laptop; the caller reads it from the environment.
 
 use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
 
 /// Asks a person for a secret; `None` when nobody can be asked.
 pub type Ask<'a> = Option<&'a (dyn Fn(&str) -> Option<String> + Send + Sync)>;
 
 /// The user's side of every connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Laptop {
     /// The user's home folder.
     pub home: Utf8PathBuf,

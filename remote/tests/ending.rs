@@ -11,7 +11,7 @@ mod support;
 use std::time::Duration;
 
 use boxery_remote::{
-    Cancel, Input, Pipe, PipeChoice, RemoteError, RunEnd, RunExit, RunIo, RunRequest, run,
+    Cancel, Input, PipeChoice, RemoteError, RunEnd, RunExit, RunIo, RunRequest, Way, run,
 };
 use rstest::rstest;
 use support::{Sshd, bash, eventually, run_text, running, token};
@@ -46,7 +46,7 @@ struct Started {
 }
 
 /// Start a run in the background and wait until it says `ready`.
-async fn start(pipe: Pipe, request: RunRequest, stdin: Option<Input>) -> Started {
+async fn start(way: Way, request: RunRequest, stdin: Option<Input>) -> Started {
     let (mut stdout, output) = tokio::io::duplex(1 << 20);
     let (cancel, cancelled) = oneshot::channel();
     let io = RunIo {
@@ -61,7 +61,7 @@ async fn start(pipe: Pipe, request: RunRequest, stdin: Option<Input>) -> Started
                 Err(_) => std::future::pending().await,
             }
         };
-        run(&pipe, &request, io, cancelled).await
+        run(&way, &request, io, cancelled).await
     });
     let mut ready = [0; 6];
     tokio::time::timeout(Duration::from_secs(30), stdout.read_exact(&mut ready))
@@ -109,27 +109,6 @@ async fn a_timed_out_run_leaves_nothing_and_does_no_more(
     let text = run_text(&pipe, &request).await;
     assert_eq!(text, (124, "before\n".to_owned(), String::new()));
     assert_eq!(running(&token), [""; 0]);
-}
-
-#[rstest]
-#[case::stdin_is_null(false)]
-#[case::stdin_is_stuck(true)]
-#[tokio::test]
-async fn a_lost_connection_ends_the_tree(
-    #[values(PipeChoice::Native, PipeChoice::System)] pipe: PipeChoice,
-    #[case] stuck: bool,
-) {
-    let (sshd, token) = (Sshd::start(), token());
-    // A command that never reads, and more input than all buffers on the way hold.
-    let stdin = stuck.then(|| Box::pin(tokio::io::repeat(b'x')) as Input);
-    let started = start(sshd.open(pipe).await, bash(&tree(&token)), stdin).await;
-    sshd.cut();
-    eventually("the tree ends", Duration::from_secs(20), || {
-        running(&token).is_empty()
-    })
-    .await;
-    let ended = started.ended.await.unwrap();
-    assert!(matches!(ended, Err(RemoteError::Lost)), "{ended:?}");
 }
 
 #[rstest]

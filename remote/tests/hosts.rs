@@ -11,10 +11,10 @@ mod support;
 
 use std::process::Command;
 
-use boxery_remote::{Laptop, Pipe, PipeChoice, RemoteError, RunRequest, Target, accept, capture};
+use boxery_remote::{Laptop, PipeChoice, RemoteError, RunRequest, Way, accept, capture};
 use camino::Utf8PathBuf;
 use rstest::rstest;
-use support::{Sshd, bash, keygen, run_text, words};
+use support::{Sshd, bash, keygen, run_text};
 
 fn write(path: &Utf8PathBuf, text: &str) {
     #[expect(clippy::disallowed_methods, reason = "a scratch file")]
@@ -71,7 +71,10 @@ async fn an_unknown_host_is_shown_and_once_accepted_known(
     accept(&sshd.laptop().known_hosts, &line).unwrap();
     let pipe = sshd.open(pipe).await;
     assert_eq!(run_text(&pipe, &bash("echo hi")).await.1, "hi\n");
-    assert_eq!(pipe.host_key().unwrap().fingerprint, fingerprint(&sshd));
+    assert_eq!(
+        pipe.host_key().await.unwrap().fingerprint,
+        fingerprint(&sshd)
+    );
 }
 
 #[rstest]
@@ -219,8 +222,8 @@ async fn a_typed_passphrase_opens_the_key_and_leaves_it_with_the_agent() {
         assert!(prompt.contains(sshd.path("key").as_str()), "{prompt}");
         answers.lock().unwrap().pop().map(str::to_owned)
     };
-    let target = sshd.target();
-    let pipe = Pipe::open(&target, PipeChoice::Native, &laptop, Some(&ask)).await;
+    let route = support::route(&sshd.target().to_string(), PipeChoice::Native, laptop);
+    let pipe = Way::open(route, None, Some(&ask)).await;
     assert_eq!(run_text(&pipe.unwrap(), &bash("echo hi")).await.1, "hi\n");
     // From now on nobody is asked, over either pipe.
     for choice in [PipeChoice::Native, PipeChoice::System] {
@@ -232,14 +235,8 @@ async fn a_typed_passphrase_opens_the_key_and_leaves_it_with_the_agent() {
 }
 
 async fn failure_at(target: &str, choice: PipeChoice, sshd: &Sshd) -> RemoteError {
-    let target: Target = target.parse().unwrap();
-    let pipe = match Pipe::open(&target, choice, &sshd.laptop(), None).await {
-        Ok(pipe) => pipe,
-        Err(error) => return error,
-    };
-    capture(&pipe, &words(&["true"]), None, 100)
-        .await
-        .unwrap_err()
+    let route = support::route(target, choice, sshd.laptop());
+    Way::open(route, None, None).await.unwrap_err()
 }
 
 #[rstest]
@@ -379,7 +376,7 @@ async fn a_full_disk_is_said() {
 }
 
 #[rstest]
-#[case::well("", &["configuration", "name", "TCP", "host key", "login", "shell", "folder", "clock"], None)]
+#[case::well("", &["configuration", "name", "TCP", "host key", "login", "helper", "shell", "folder", "clock"], None)]
 #[case::key("authorized", &["configuration", "name", "TCP", "host key"], Some("login"))]
 #[case::host_key("known_hosts", &["configuration", "name", "TCP"], Some("host key"))]
 #[tokio::test]

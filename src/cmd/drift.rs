@@ -30,8 +30,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let (vm, map) = target(app, args.vm.as_ref())?;
     let config = app.config()?;
     let found = reach::block_on(async {
-        let pipe = reach::open(app, &vm, config.vm(&vm)?).await?;
-        copy::compare(app, &vm, &pipe, &map).await
+        let way = reach::open(app, &vm, config.vm(&vm)?).await?;
+        copy::compare(app, &vm, &way, &map).await
     })?;
     let found = match found {
         Ok(found) => found,

@@ -4,15 +4,19 @@
 //! line in [`Verb::run`]; `tests/tidy.rs` fails when one of them is missing.
 
 pub(crate) mod completions;
+pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod demo_agent;
 pub(crate) mod drift;
 pub(crate) mod embedded_server;
+pub(crate) mod forward;
 pub(crate) mod hook;
+pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod pin;
 pub(crate) mod run;
+pub(crate) mod shell;
 pub(crate) mod unpin;
 pub(crate) mod vm;
 
@@ -24,17 +28,21 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     Completions(completions::Args),
+    Daemon(daemon::Args),
     Demo(demo::Args),
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
     Drift(drift::Args),
     #[command(hide = true)]
     EmbeddedServer(embedded_server::Args),
+    Forward(forward::Args),
     Hook(hook::Args),
+    Jobs(jobs::Args),
     Log(log::Args),
     Man(man::Args),
     Pin(pin::Args),
     Run(run::Args),
+    Shell(shell::Args),
     Unpin(unpin::Args),
     Vm(vm::Args),
 }
@@ -44,15 +52,19 @@ impl Verb {
     pub(crate) fn run(&self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Completions(args) => completions::run(args, app),
+            Self::Daemon(args) => daemon::run(args, app),
             Self::Demo(args) => demo::run(args, app),
             Self::DemoAgent(args) => demo_agent::run(args, app),
             Self::Drift(args) => drift::run(args, app),
             Self::EmbeddedServer(args) => embedded_server::run(args, app),
+            Self::Forward(args) => forward::run(args, app),
             Self::Hook(args) => hook::run(args, app),
+            Self::Jobs(args) => jobs::run(args, app),
             Self::Log(args) => log::run(args, app),
             Self::Man(args) => man::run(args, app),
             Self::Pin(args) => pin::run(args, app),
             Self::Run(args) => run::run(args, app),
+            Self::Shell(args) => shell::run(args, app),
             Self::Unpin(args) => unpin::run(args, app),
             Self::Vm(args) => vm::run(args, app),
         }

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use boxery_pin::{DriftRule, Mode, PathMap, RemotePath, VmName};
 use boxery_record::{Event, Kind};
-use boxery_remote::{Cancel, Output, RunEnd, RunExit, RunIo, RunRequest};
+use boxery_remote::{Cancel, Output, RunEnd, RunExit, RunIo, RunRequest, Way};
 use boxery_router::{Spool, Ticket, Tickets};
 
 use crate::app::App;
@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::error::{Failure, OrHint as _};
 use crate::exit::Exit;
 use crate::place::{self, Here};
+use crate::terminal::Raw;
 use crate::{copy, env, policy_file, reach};
 
 /// Run a command in a VM
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// End the command after this time, such as `90s`, `10m`, `2h`
     #[arg(long, value_name = "D", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    /// Give the command this terminal
+    #[arg(long, conflicts_with = "json")]
+    tty: bool,
     /// Print one JSON object with output, exit status and notes instead
     #[arg(long)]
     json: bool,
@@ -80,23 +84,31 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         ));
     }
     reach::block_on(async {
-        let pipe = reach::open(app, &plan.vm, vm).await?;
-        notes.extend(drift_note(app, &plan, &pipe).await?);
+        let way = reach::open(app, &plan.vm, vm).await?;
+        notes.extend(drift_note(app, &plan, &way).await?);
         app.record(&event(Kind::RunStarted, &plan, plan.ticket.as_ref()));
+        let terminal = args.tty.then(Raw::enter).transpose().map_err(|error| {
+            Failure::from(error).hint("`--tty` needs a terminal as standard input")
+        })?;
+        let sizes = terminal.as_ref().map(Raw::sizes).transpose()?;
         let request = RunRequest {
+            terminal: sizes,
             argv: plan.argv.clone(),
             cwd: plan.cwd.as_ref().map(RemotePath::to_string),
-            env: variables(args),
+            env: variables(&args.env),
             timeout: args.timeout,
+            session: plan.session(),
+            ..RunRequest::default()
         };
         let end = if args.json {
-            run_as_json(app, &plan, args, &pipe, &request, notes).await
+            run_as_json(app, &plan, args, &way, &request, notes).await
         } else {
             for note in &notes {
                 app.ui.note(note);
             }
-            run_streaming(&plan, &pipe, &request).await
+            run_streaming(&plan, &way, &request).await
         };
+        drop(terminal);
         let mut ended = event(Kind::RunEnded, &plan, plan.ticket.as_ref());
         match &end {
             Ok(end) => {
@@ -114,6 +126,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         }
         Ok(Exit::Command(end.exit.code()))
     })?
+}
+
+impl Plan {
+    /// The agent's session; empty outside one.
+    fn session(&self) -> String {
+        let session = self.ticket.as_ref().and_then(|t| t.session.as_ref());
+        session.map(ToString::to_string).unwrap_or_default()
+    }
 }
 
 /// Settle VM, folder, text and ticket; refuse what must not run.
@@ -256,29 +276,28 @@ fn text_as_text(mut argv: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 }
 
 /// What travels, then what boxery sets unless given, then what the user gave.
-fn variables(args: &Args) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn variables(given: &[(String, OsString)]) -> Vec<(String, Vec<u8>)> {
     const QUIET: [(&str, &str); 3] = [
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
         ("GIT_TERMINAL_PROMPT", "0"),
     ];
-    let given = |name: &str| args.env.iter().any(|(key, _)| key == name);
+    let is_given = |name: &str| given.iter().any(|(key, _)| key == name);
     let travelling = env::travelling()
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_vec())));
     let quiet = QUIET
         .iter()
-        .filter(|(name, _)| !given(name))
+        .filter(|(name, _)| !is_given(name))
         .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
-    let own = args
-        .env
+    let own = given
         .iter()
         .map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
     travelling.chain(quiet).chain(own).collect()
 }
 
 /// Resolves when the user, or whoever started this program, wants the run ended.
-async fn cancelled() -> Cancel {
+pub(crate) async fn cancelled() -> Cancel {
     let streams = [
         (SignalKind::interrupt(), Cancel::Interrupt),
         (SignalKind::terminate(), Cancel::Terminate),
@@ -308,11 +327,12 @@ async fn cancelled() -> Cancel {
 
 async fn run_streaming(
     plan: &Plan,
-    pipe: &boxery_remote::Pipe,
+    way: &Way,
     request: &RunRequest,
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
     // A call of an agent never reads: what stands on its stdin is the agent's own.
-    let stdin = if plan.ticket.is_none() && env::stdin_is_piped() {
+    let wanted = request.terminal.is_some() || env::stdin_is_piped();
+    let stdin = if plan.ticket.is_none() && wanted {
         Some(Box::pin(tokio::io::stdin()) as boxery_remote::Input)
     } else {
         None
@@ -322,7 +342,7 @@ async fn run_streaming(
         stdout: Box::pin(tokio::io::stdout()),
         stderr: Box::pin(tokio::io::stderr()),
     };
-    boxery_remote::run(pipe, request, io, cancelled()).await
+    boxery_remote::run(way, request, io, cancelled()).await
 }
 
 /// A run as one JSON object.
@@ -343,7 +363,7 @@ async fn run_as_json(
     app: &App,
     plan: &Plan,
     args: &Args,
-    pipe: &boxery_remote::Pipe,
+    way: &Way,
     request: &RunRequest,
     mut notes: Vec<String>,
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
@@ -358,7 +378,7 @@ async fn run_as_json(
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let (end, _, _) = tokio::join!(
-        boxery_remote::run(pipe, request, io, cancelled()),
+        boxery_remote::run(way, request, io, cancelled()),
         tokio::io::AsyncReadExt::read_to_end(&mut stdout, &mut out),
         tokio::io::AsyncReadExt::read_to_end(&mut stderr, &mut err),
     );
@@ -384,52 +404,51 @@ async fn run_as_json(
 /// What stands after the command's last byte.
 fn closing_notes(plan: &Plan, args: &Args, end: RunEnd) -> Vec<String> {
     let mut notes = Vec::new();
+    if end.reconnected > 0 {
+        notes.push(format!(
+            "the connection to {} broke while the command ran; it went on, and nothing of its output is missing",
+            plan.vm
+        ));
+    }
+    let told = if end.left.is_some() {
+        format!("its processes in {} were ended", plan.vm)
+    } else {
+        format!(
+            "{} could not be told; it ends the command's processes when nobody comes back",
+            plan.vm
+        )
+    };
     match end.exit {
         RunExit::TimedOut => {
             let seconds = args.timeout.unwrap_or_default().as_secs_f64();
-            notes.push(format!(
-                "the command's {seconds} s are over; its processes in {} were ended",
-                plan.vm
-            ));
+            notes.push(format!("the command's {seconds} s are over; {told}"));
         }
-        RunExit::Cancelled(_) => {
-            notes.push(format!(
-                "cancelled; the command's processes in {} were ended",
-                plan.vm
-            ));
-        }
-        RunExit::Code(_) | RunExit::OutputClosed => {}
-    }
-    match end.left {
-        Some(0) => {}
-        Some(count) => notes.push(format!(
-            "{count} processes in {} could not be ended",
+        RunExit::Cancelled(_) if end.left.is_some() => notes.push(format!(
+            "cancelled; the command's processes in {} were ended",
             plan.vm
         )),
-        None if end.exit == RunExit::TimedOut => notes.push(
-            "the VM did not say whether they ended; the connection was cut instead".to_owned(),
-        ),
-        None => {}
+        RunExit::Cancelled(_) => notes.push(format!("cancelled; {told}")),
+        RunExit::Code(_) | RunExit::OutputClosed => {}
+    }
+    if let (Some(count @ 1..), true) = (end.left, !matches!(end.exit, RunExit::Code(_))) {
+        notes.push(format!(
+            "{count} processes in {} could not be ended",
+            plan.vm
+        ));
     }
     notes
 }
 
 /// What is said of the copy before the command's first byte.
-async fn drift_note(
-    app: &App,
-    plan: &Plan,
-    pipe: &boxery_remote::Pipe,
-) -> Result<Option<String>, Failure> {
+async fn drift_note(app: &App, plan: &Plan, way: &Way) -> Result<Option<String>, Failure> {
     let Some(map) = &plan.map else {
         return Ok(None);
     };
     match plan.drift {
         DriftRule::Off => Ok(None),
         // Nothing sends changes along yet, so that `sync` comes down to the warning.
-        DriftRule::Warn | DriftRule::Sync => {
-            Ok(copy::drift_warning(app, &plan.vm, pipe, map).await)
-        }
-        DriftRule::Deny => match copy::drift_warning(app, &plan.vm, pipe, map).await {
+        DriftRule::Warn | DriftRule::Sync => Ok(copy::drift_warning(app, &plan.vm, way, map).await),
+        DriftRule::Deny => match copy::drift_warning(app, &plan.vm, way, map).await {
             None => Ok(None),
             Some(warning) => Err(Failure::from(format!("the command was not run: {warning}"))
                 .hint(format!(
@@ -454,7 +473,7 @@ fn event(kind: Kind, plan: &Plan, ticket: Option<&Ticket>) -> Event {
     event
 }
 
-fn parse_variable(text: &str) -> Result<(String, OsString), String> {
+pub(crate) fn parse_variable(text: &str) -> Result<(String, OsString), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
         Some(_) | None => Err("give NAME=VALUE".to_owned()),

@@ -4,7 +4,7 @@ use std::io::PipeWriter;
 use std::sync::Arc;
 
 use boxery_pin::{PathMap, VmName};
-use boxery_remote::{Pipe, RunExit, RunIo, RunRequest};
+use boxery_remote::{RunExit, RunIo, RunRequest, Way};
 use boxery_sync::{Scan, SeedReport, SyncError, write_seed};
 
 use super::rules::{marker, scan_options};
@@ -111,11 +111,11 @@ pub(crate) struct Seeded {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Send the project to its folder on the VM behind `pipe`.
+/// Send the project to its folder on the VM at the end of `way`.
 pub(crate) async fn seed(
     app: &App,
     vm: &VmName,
-    pipe: &Pipe,
+    way: &Way,
     map: &PathMap,
     options: SeedOptions,
 ) -> Result<Seeded, Failure> {
@@ -149,7 +149,7 @@ pub(crate) async fn seed(
     };
     let (sending, ui) = (Arc::clone(&scan), app.ui);
     let (end, sent, said, _) = tokio::join!(
-        boxery_remote::run(pipe, &request, io, std::future::pending()),
+        boxery_remote::run(way, &request, io, std::future::pending()),
         tokio::task::spawn_blocking(move || send(&sending, tree, ui)),
         tokio::task::spawn_blocking(move || Said::read(said)),
         tokio::task::spawn_blocking(move || Said::read(silence)),

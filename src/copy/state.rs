@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, BufReader, PipeReader, PipeWriter, Write as _}
 use std::sync::Arc;
 
 use boxery_pin::{PathMap, VmName};
-use boxery_remote::{Pipe, RunExit, RunIo, RunRequest};
+use boxery_remote::{RunExit, RunIo, RunRequest, Way};
 use boxery_sync::{CopyTree, Drift, EntryPath, Rules, Scan, Sieve, SyncError, read_tar};
 
 use super::rules::{marker, scan_options};
@@ -84,21 +84,21 @@ pub(crate) struct Comparison {
 /// How often a copy is read in which files come and go meanwhile.
 const ATTEMPTS: usize = 2;
 
-/// Compare the project with its copy on the VM behind `pipe`.
+/// Compare the project with its copy on the VM at the end of `way`.
 pub(crate) async fn compare(
     app: &App,
     vm: &VmName,
-    pipe: &Pipe,
+    way: &Way,
     map: &PathMap,
 ) -> Result<Comparison, Failure> {
     let (project, options) = (map.project.clone(), scan_options(app));
     let scan = tokio::task::spawn_blocking(move || Scan::read(&project, &options));
     let scan = Arc::new(scan.await?.map_err(sync_failure)?);
     let marker = marker(app, map)?;
-    let mut last = read_copy(pipe, vm, map, &marker, &scan).await?;
+    let mut last = read_copy(way, vm, map, &marker, &scan).await?;
     for _ in 1..ATTEMPTS {
         if matches!(last, Err(CopyError::Remote { .. })) {
-            last = read_copy(pipe, vm, map, &marker, &scan).await?;
+            last = read_copy(way, vm, map, &marker, &scan).await?;
         }
     }
     let (copy, complaint) = last.map_err(|error| {
@@ -125,10 +125,10 @@ pub(crate) fn sync_failure(error: SyncError) -> Failure {
 pub(crate) async fn drift_warning(
     app: &App,
     vm: &VmName,
-    pipe: &Pipe,
+    way: &Way,
     map: &PathMap,
 ) -> Option<String> {
-    match compare(app, vm, pipe, map).await {
+    match compare(app, vm, way, map).await {
         Ok(found) => {
             let changing = (!found.unsettled.is_empty()).then(|| {
                 format!(
@@ -171,7 +171,7 @@ type Reading = (CopyTree, Option<String>);
 /// Read the copy under the project's rules. The outer error is the connection's or
 /// the laptop's own.
 async fn read_copy(
-    pipe: &Pipe,
+    way: &Way,
     vm: &VmName,
     map: &PathMap,
     marker: &str,
@@ -199,7 +199,7 @@ async fn read_copy(
     };
     let scan = Arc::clone(scan);
     let (end, tree, said) = tokio::join!(
-        boxery_remote::run(pipe, &request, io, std::future::pending()),
+        boxery_remote::run(way, &request, io, std::future::pending()),
         tokio::task::spawn_blocking(move || read_tree(tree, names, &scan.rules)),
         tokio::task::spawn_blocking(move || Said::read(said)),
     );

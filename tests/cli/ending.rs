@@ -7,6 +7,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rstest::rstest;
@@ -72,7 +73,9 @@ impl Drop for Place {
 
 /// A number of seconds that nobody else sleeps.
 fn token(case: u32) -> String {
-    format!("80{}.{case}", std::process::id())
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("80{}.{case}{number:03}", std::process::id())
 }
 
 /// Processes with `token` as an argument, in whichever namespace.

@@ -10,19 +10,29 @@ use crate::support::Sandbox;
 /// Every verb that the help shows, as docs and users know it.
 const VERBS: &[&str] = &[
     "completions <SHELL>",
+    "daemon log",
+    "daemon status [OPTIONS]",
+    "daemon stop",
     "demo",
     "drift [OPTIONS] [NAME]",
+    "forward <[LOCAL:]PORT> [NAME]",
     "hook install [OPTIONS] [AGENT]...",
     "hook print [OPTIONS] [AGENT]...",
     "hook prove [OPTIONS] [AGENT]",
     "hook run [OPTIONS] <AGENT>",
     "hook status [OPTIONS] [AGENT]...",
     "hook uninstall [OPTIONS] [AGENT]...",
+    "jobs list [OPTIONS] [NAME]",
+    "jobs start [OPTIONS] [NAME] -- <COMMAND>...",
+    "jobs stop <JOB> [NAME]",
+    "jobs tail [OPTIONS] <JOB> [NAME]",
+    "jobs wait <JOB> [NAME]",
     "log [OPTIONS]",
     "log check [OPTIONS]",
     "man [OPTIONS] [VERB]...",
     "pin [OPTIONS] [NAME]",
     "run [OPTIONS] [NAME] [-- <COMMAND>...]",
+    "shell [OPTIONS] [NAME]",
     "unpin [OPTIONS]",
     "vm add [OPTIONS] <NAME> [TARGET]",
     "vm connect [OPTIONS] <NAME>",
@@ -87,6 +97,8 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[rstest]
 // 0: yes, or done
 #[case(0, &["completions", "fish"])]
+#[case(0, &["daemon", "log"])]
+#[case(0, &["daemon", "stop"])]
 #[case(0, &["hook", "install", "claude-code", "--dry-run"])]
 #[case(0, &["hook", "print", "claude-code"])]
 #[case(0, &["hook", "run", "claude-code"])]
@@ -99,6 +111,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(0, &["--version"])]
 #[case(0, &["--help"])]
 // 1: the answer is no
+#[case(1, &["daemon", "status"])]
 #[case(1, &["hook", "status", "claude-code"])]
 #[case(1, &["pin"])]
 #[case(1, &["pin", "--explain"])]
@@ -106,6 +119,12 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(2, &["hook", "prove", "claude-code"])]
 // 64: the command line is wrong
 #[case(64, &["drift"])]
+#[case(64, &["forward"])]
+#[case(64, &["forward", "0"])]
+#[case(64, &["jobs", "list"])]
+#[case(64, &["jobs", "start", "dev"])]
+#[case(64, &["jobs", "tail"])]
+#[case(64, &["shell"])]
 #[case(64, &["hook", "install"])]
 #[case(64, &["hook", "install", "nobody"])]
 #[case(64, &["hook", "run"])]
@@ -121,6 +140,13 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(64, &["vm", "add", "dev"])]
 // 125: boxery could not
 #[case(125, &["drift", "nobody"])]
+#[case(125, &["forward", "80", "nobody"])]
+#[case(125, &["jobs", "list", "nobody"])]
+#[case(125, &["jobs", "start", "nobody", "--", "true"])]
+#[case(125, &["jobs", "stop", "0123", "nobody"])]
+#[case(125, &["jobs", "tail", "0123", "nobody"])]
+#[case(125, &["jobs", "wait", "0123", "nobody"])]
+#[case(125, &["shell", "nobody"])]
 #[case(125, &["pin", "nobody"])]
 #[case(125, &["run", "nobody", "--", "true"])]
 #[case(125, &["vm", "connect", "nobody"])]

@@ -9,13 +9,13 @@
 )]
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
@@ -26,6 +26,8 @@ pub(crate) struct Vm {
     folder: TempDir,
     port: u16,
     ended: Arc<AtomicBool>,
+    /// The connections that it took.
+    streams: Arc<Mutex<Vec<TcpStream>>>,
     /// For the system pipe: `ssh` looks for keys in the home that passwd(5) names.
     agent: Option<Child>,
 }
@@ -70,11 +72,13 @@ impl Vm {
         fs::write(at("before"), before).unwrap();
         fs::set_permissions(at("before"), fs::Permissions::from_mode(0o755)).unwrap();
         let config = format!(
-            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nForceCommand {}\n",
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nForceCommand {}\nSetEnv HOME={}\n",
             at("host_key"),
             at("authorized_keys"),
             at("before"),
+            at("home"),
         );
+        fs::create_dir(at("home")).unwrap();
         fs::write(at("sshd_config"), config).unwrap();
         // Debian's server wants this folder, which its service makes at boot.
         fs::create_dir_all("/run/sshd").ok();
@@ -82,13 +86,17 @@ impl Vm {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let ended = Arc::new(AtomicBool::new(false));
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&streams);
         let (watch, config) = (Arc::clone(&ended), at("sshd_config"));
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 if watch.load(Ordering::SeqCst) {
                     return;
                 }
-                let socket = OwnedFd::from(connection.unwrap());
+                let connection = connection.unwrap();
+                kept.lock().unwrap().push(connection.try_clone().unwrap());
+                let socket = OwnedFd::from(connection);
                 let mut child = Command::new(sshd)
                     .args(["-i", "-f", &config])
                     .stdin(Stdio::from(socket.try_clone().unwrap()))
@@ -104,6 +112,7 @@ impl Vm {
             folder,
             port,
             ended,
+            streams,
             agent: (pipe == "system").then(|| start_agent(&folder_path, &ssh.join("id_ed25519"))),
         };
         let user = Command::new("id").arg("-un").output().unwrap();
@@ -139,6 +148,18 @@ impl Vm {
     /// The socket of the agent that has the key, where ssh needs one.
     pub(crate) fn agent(&self) -> PathBuf {
         self.folder.path().join("agent")
+    }
+
+    /// How many connections it took.
+    pub(crate) fn connections(&self) -> usize {
+        self.streams.lock().unwrap().len()
+    }
+
+    /// Cut every connection, as a network does.
+    pub(crate) fn cut(&self) {
+        for stream in self.streams.lock().unwrap().iter() {
+            drop(stream.shutdown(Shutdown::Both));
+        }
     }
 
     /// The folder for copies.

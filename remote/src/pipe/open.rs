@@ -45,6 +45,15 @@ impl Pipe {
         }
     }
 
+    /// Say goodbye.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Native(pipe) => pipe.close().await,
+            // It ends with its channel.
+            Self::System(_) => {}
+        }
+    }
+
     /// `native` or `system`.
     pub fn kind(&self) -> PipeChoice {
         match self {

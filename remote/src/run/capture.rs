@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 
 use super::{Input, RunExit, RunIo, RunRequest, run};
-use crate::{Pipe, RemoteError};
+use crate::{RemoteError, Way};
 
 /// What a command said and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Captured {
 
 /// Run a command and keep up to `limit` bytes of each stream.
 pub async fn capture(
-    pipe: &Pipe,
+    way: &Way,
     request: &RunRequest,
     stdin: Option<Input>,
     limit: usize,
@@ -46,7 +46,7 @@ pub async fn capture(
         stdout: Box::pin(stdout.clone()),
         stderr: Box::pin(stderr.clone()),
     };
-    let end = run(pipe, request, io, std::future::pending()).await?;
+    let end = run(way, request, io, std::future::pending()).await?;
     Ok(Captured {
         exit: end.exit,
         stdout: stdout.take(),

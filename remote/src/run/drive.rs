@@ -1,41 +1,46 @@
-//! The laptop's end of a run: sends script and frames, takes the streams apart,
-//! ends the tree when it must.
+//! The laptop's end of a run: sends the request, passes the streams on, finds the
+//! run again when the connection breaks, ends it when it must.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use boxery_wire::{
+    Blob, Decoder, End, Failure, FromRun, Loss, Outcome, Reply, Request, Run, RunId, Size, Stdin,
+    ToRun, Why,
+};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::marks::{Mark, Marks, Piece};
-use super::script::{STAGE_ONE, Script};
-use super::{Cancel, Input, Output, RunEnd, RunExit, RunIo, RunRequest};
-use crate::{ChannelEnd, Pipe, RemoteError};
+use super::check::check;
+use super::feed::Feed;
+use super::sink::Sinks;
+use super::{Cancel, RunEnd, RunExit, RunIo, RunRequest};
+use crate::link::Stream;
+use crate::{RemoteError, Way};
 
-/// How long a login shell may take to start our `/bin/sh`.
-const GREETING: Duration = Duration::from_mins(1);
+/// How long a run may take to begin: a slow login shell is asked for its environment.
+const BEGINNING: Duration = Duration::from_mins(2);
 /// How long the end of the tree may take: TERM, 2 s, KILL.
 const ENDING: Duration = Duration::from_secs(15);
-/// How long a reader of our output may stall an end.
-const STALL: Duration = Duration::from_millis(300);
-const CHUNK: usize = 256 * 1024;
-/// The VM starts a program for each frame of input.
-const FRAME: usize = 1024 * 1024;
-/// A read of this much says that more comes right behind.
-const BULK: usize = 16 * 1024;
-const NOISE: usize = 200;
+/// For how long a request that nobody answered is sent again.
+const ASKING: Duration = Duration::from_secs(30);
+/// For how long a run lives on by the VM's clock when nobody comes back.
+const GRACE: Duration = Duration::from_hours(8);
+/// The same without a daemon: there a killed client and a broken connection look
+/// the same from the VM, and a killed client must not leave its command behind.
+const GRACE_ALONE: Duration = Duration::from_secs(30);
+/// How much output the VM keeps for us before the command has to wait.
+const JOURNAL: u64 = 1 << 30;
+/// How long the VM may take to let go of a run that has ended.
+const PARTING: Duration = Duration::from_secs(1);
+/// Longest pause between two tries to connect.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Unacknowledged output after which it is acknowledged.
+const ACKNOWLEDGE: u64 = 256 * 1024;
 
-enum Event {
-    Mark(Mark),
-    /// The other end of our own stdout or stderr is gone.
-    Closed,
-}
-
-/// Run a command and pass its streams on as they come. `cancel` resolves when
-/// the caller wants it ended. Whatever happens before an end is known, dropping
-/// the future ends the whole tree on the VM.
+/// Run a command and pass its streams on as they come. `cancel` resolves when the
+/// caller wants it ended; dropping the future ends the whole tree on the VM too.
 #[tracing::instrument(
     name = "run.drive",
     level = "debug",
@@ -43,359 +48,366 @@ enum Event {
     fields(program = request.argv.first().map(|p| String::from_utf8_lossy(p).into_owned()))
 )]
 pub async fn run(
-    pipe: &Pipe,
+    way: &Way,
     request: &RunRequest,
     io: RunIo,
     cancel: impl Future<Output = Cancel> + Send,
 ) -> Result<RunEnd, RemoteError> {
-    let mark = [b"\x1e", random_word()?.as_bytes()].concat();
-    let script = Script::new(request, io.stdin.is_some(), &mark, &random_word()?)?;
-    let channel = pipe.exec(STAGE_ONE).await?;
+    check(request)?;
+    let wanted = sent(request, io.stdin.is_some(), way.is_shared().await)?;
     let (kill, killed) = watch::channel(false);
-    let (events, mut event) = mpsc::unbounded_channel();
-    let feed = feed(channel.stdin, script, io.stdin, killed.clone());
-    let mut stdout = Pump::new(&mark, io.stdout, &events, &killed);
-    let mut stderr = Pump::new(&mark, io.stderr, &events, &killed);
-    drop(events);
-
-    let mut feed = pin!(feed);
-    let mut fed = false;
+    let mut drive = Drive {
+        id: wanted.run,
+        feed: Feed::new(io.stdin),
+        sinks: Sinks::new(io.stdout, io.stderr, killed),
+        offset: 0,
+        kill,
+        ending: None,
+        deadline: far(),
+        sizes: request.terminal.clone(),
+    };
     let mut cancel = pin!(cancel);
-    let mut end = channel.end;
-    let mut how_ended = None;
-    let mut state = State::default();
-    let mut deadline = Instant::now() + GREETING;
-    {
-        let mut pumps =
-            pin!(async { tokio::join!(stdout.run(channel.stdout), stderr.run(channel.stderr)) });
-        let mut pumped = false;
-        while !(state.is_over() || (pumped && event.is_empty())) {
-            tokio::select! {
-                Some(event) = event.recv() => match event {
-                    Event::Mark(mark) => {
-                        let begins = !state.began && mark == Mark::Begin;
-                        state.take(mark, request)?;
-                        if begins {
-                            deadline = request.timeout.map_or_else(far, |limit| Instant::now() + limit);
-                        }
-                    }
-                    Event::Closed => {
-                        if state.ending.is_none() && state.ends < 2 {
-                            state.ending = Some(RunExit::OutputClosed);
-                            kill.send_replace(true);
-                            deadline = Instant::now() + ENDING;
-                        }
-                    }
-                },
-                _ = &mut pumps, if !pumped => pumped = true,
-                () = &mut feed, if !fed => fed = true,
-                ended = &mut end, if how_ended.is_none() => how_ended = Some(ended),
-                why = &mut cancel, if state.ending.is_none() => {
-                    state.ending = Some(RunExit::Cancelled(why));
-                    kill.send_replace(true);
-                    deadline = Instant::now() + ENDING;
+    let mut asked = false;
+    let mut started = false;
+    let mut reconnected = 0;
+    let mut broken_at = Instant::now();
+    let mut pause = Duration::ZERO;
+    let end = loop {
+        let ask = if started {
+            Request::Attach {
+                run: drive.id,
+                offset: drive.offset,
+            }
+        } else {
+            Request::Run(Box::new(wanted.clone()))
+        };
+        let attempt = async {
+            sleep(pause).await;
+            let stream = way.stream().await?;
+            asked = true;
+            let (reply, rest) = timeout(BEGINNING, begin(&stream, &ask))
+                .await
+                .unwrap_or(Err(RemoteError::Lost))?;
+            Ok::<_, RemoteError>((stream, reply, rest))
+        };
+        let attempted = tokio::select! {
+            attempted = attempt => attempted,
+            why = cancel.as_mut(), if drive.ending.is_none() => {
+                if !asked {
+                    return Ok(drive.ended(RunExit::Cancelled(why), Some(0), reconnected));
                 }
-                () = sleep_until(deadline) => {
-                    if !state.began && state.ending.is_none() {
-                        return Err(RemoteError::Timeout {
-                            address: pipe.options().address(),
-                            seconds: GREETING.as_secs(),
-                            step: "login shell",
-                        });
-                    }
-                    if state.ending.is_some() {
-                        // The VM doesn't answer: cutting the connection ends the
-                        // run there as soon as its server notices.
-                        break;
-                    }
-                    state.ending = Some(RunExit::TimedOut);
-                    kill.send_replace(true);
-                    deadline = Instant::now() + ENDING;
+                // It may have begun: whoever answers next is told.
+                drive.end_it(RunExit::Cancelled(why));
+                continue;
+            }
+            () = sleep_until(drive.deadline) => break None,
+        };
+        let (stream, reply, rest) = match attempted {
+            Ok(attempted) => attempted,
+            Err(error) => {
+                let limit = match (asked, started) {
+                    (false, _) => Duration::ZERO,
+                    (true, false) => ASKING,
+                    (true, true) => GRACE,
+                };
+                if broken_at.elapsed() >= limit {
+                    return Err(if started { RemoteError::Lost } else { error });
                 }
+                pause = (pause * 2).clamp(Duration::from_millis(100), PAUSE);
+                continue;
+            }
+        };
+        match reply {
+            Reply::Started => {}
+            Reply::Attached { stdin, stdin_ended } => drive.feed.resume(stdin, stdin_ended),
+            Reply::Failed(failure) => return Err(refused(failure, started, request)),
+            Reply::Hello(_) | Reply::Jobs(_) | Reply::Ended(_) | Reply::Ports(_) => {
+                return Err(RemoteError::Helper {
+                    detail: "it gave an answer to another question".to_owned(),
+                });
             }
         }
-    }
-    let (noise, bytes) = (
-        [stdout.noise, stderr.noise].concat(),
-        (stdout.bytes, stderr.bytes),
-    );
-    let exit = match (state.ending, state.code) {
-        (Some(ending), _) => ending,
-        (None, Some(code)) => RunExit::Code(code),
-        (None, None) => {
-            let ended = match how_ended {
-                Some(ended) => Some(ended),
-                None => timeout(Duration::from_secs(5), end).await.ok(),
-            };
-            return Err(why_not(ended, state.began, &noise));
+        if started {
+            reconnected += 1;
+        }
+        started = true;
+        match drive.attached(&stream, rest, cancel.as_mut()).await? {
+            Attached::Ended(end) => {
+                // So that the VM need not keep what came.
+                drop(stream.send(&ToRun::Ack(drive.offset)).await);
+                stream.finish().await;
+                // Until the VM has let go too: who leaves before looks like one who
+                // was killed.
+                let rest = async { while stream.recv().await.is_some() {} };
+                drop(timeout(PARTING, rest).await);
+                break Some(end);
+            }
+            Attached::GivenUp => break None,
+            Attached::Broken => {
+                broken_at = Instant::now();
+                pause = Duration::ZERO;
+            }
         }
     };
-    Ok(RunEnd {
-        exit,
-        left: state.left,
-        stdout_bytes: bytes.0,
-        stderr_bytes: bytes.1,
+    let Some(end) = end else {
+        let exit = drive.ending.unwrap_or(RunExit::OutputClosed);
+        return Ok(drive.ended(exit, None, reconnected));
+    };
+    let exit = match (drive.ending, end.outcome) {
+        (Some(ending), _) => ending,
+        (None, Outcome::Exited(code)) => RunExit::Code(code),
+        (None, Outcome::Signalled(signal)) => RunExit::Code(signal.saturating_add(128)),
+        (None, Outcome::Cancelled(Why::TimedOut)) => RunExit::TimedOut,
+        (None, Outcome::Cancelled(Why::Asked)) => RunExit::Cancelled(Cancel::Terminate),
+        (None, Outcome::Lost(loss)) => return Err(lost(loss)),
+    };
+    Ok(drive.ended(exit, Some(end.background), reconnected))
+}
+
+/// The request as it is sent.
+pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Run, RemoteError> {
+    let blob = |bytes: &Vec<u8>| Blob(bytes.clone());
+    let grace = match request.grace {
+        Some(grace) => grace,
+        None if shared => GRACE,
+        None => GRACE_ALONE,
+    };
+    Ok(Run {
+        run: RunId(crate::random::bytes()?),
+        argv: request.argv.iter().map(blob).collect(),
+        cwd: request.cwd.as_deref().map(Blob::from),
+        env: request
+            .env
+            .iter()
+            .map(|(name, value)| (Blob::from(name.as_str()), blob(value)))
+            .collect(),
+        stdin: match (&request.terminal, piped) {
+            (Some(sizes), _) => Stdin::Pty(*sizes.borrow()),
+            (None, true) => Stdin::Pipe,
+            (None, false) => Stdin::Null,
+        },
+        timeout: request
+            .timeout
+            .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+        grace: grace.as_secs(),
+        session: request.session.clone(),
+        job: false,
+        journal: JOURNAL,
     })
+}
+
+/// Send a stream's first message and wait for the answer. Returned with it: what
+/// has come behind it.
+pub(crate) async fn begin(
+    stream: &Stream,
+    request: &Request,
+) -> Result<(Reply, Decoder), RemoteError> {
+    stream.send(request).await?;
+    let mut decoder = Decoder::default();
+    loop {
+        if let Some(reply) = decoder.message().map_err(|error| broke(&error))? {
+            // Positions count from behind the answer.
+            let mut rest = Decoder::default();
+            rest.push(&decoder.into_rest());
+            return Ok((reply, rest));
+        }
+        let bytes = stream.recv().await.ok_or(RemoteError::Lost)?;
+        decoder.push(&bytes);
+    }
+}
+
+fn broke(error: &boxery_wire::WireError) -> RemoteError {
+    RemoteError::Helper {
+        detail: error.to_string(),
+    }
 }
 
 fn far() -> Instant {
     Instant::now() + Duration::from_hours(30 * 365 * 24)
 }
 
-fn random_word() -> Result<String, RemoteError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| RemoteError::BadRequest {
-        what: format!("this machine gives no random bytes: {error}"),
-    })?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
-}
-
-/// A stream ended without the end of the command.
-fn why_not(ended: Option<ChannelEnd>, began: bool, noise: &[u8]) -> RemoteError {
-    match (ended, began) {
-        (Some(ChannelEnd::Failed(error)), false) => match error {
-            RemoteError::Lost if !noise.is_empty() => no_greeting(noise),
-            error => error,
+/// Why the VM doesn't do it.
+pub(crate) fn refused(failure: Failure, started: bool, request: &RunRequest) -> RemoteError {
+    let path = request.cwd.clone().unwrap_or_default();
+    match failure {
+        Failure::FolderGone => RemoteError::FolderGone { path },
+        Failure::FolderDenied => RemoteError::FolderDenied { path },
+        Failure::NoBash => RemoteError::NoBash,
+        Failure::Lost(loss) if started => lost(loss),
+        Failure::Lost(_) => RemoteError::Lost,
+        Failure::NoState { detail } => RemoteError::NoState { detail },
+        Failure::Refused => RemoteError::VmRefused {
+            what: "the connection".to_owned(),
+            detail: "nothing listens there".to_owned(),
         },
-        // 255 is how `ssh` ends when its connection breaks.
-        (Some(ChannelEnd::Failed(_) | ChannelEnd::Status(255)) | None, true) => RemoteError::Lost,
-        (Some(ChannelEnd::Status(_) | ChannelEnd::Signal(_)), true) => RemoteError::NoStatus,
-        (_, false) => no_greeting(noise),
+        Failure::System { what, errno } => RemoteError::VmRefused {
+            what,
+            detail: std::io::Error::from_raw_os_error(errno).to_string(),
+        },
     }
 }
 
-fn no_greeting(noise: &[u8]) -> RemoteError {
-    let text = String::from_utf8_lossy(noise);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    RemoteError::NoGreeting {
-        output: words.join(" ").replace(char::is_control, ""),
+fn lost(loss: Loss) -> RemoteError {
+    match loss {
+        Loss::GracePassed => RemoteError::GracePassed,
+        Loss::Unknown | Loss::Acknowledged => RemoteError::Lost,
+        Loss::Broken => RemoteError::NoStatus,
     }
 }
 
-#[derive(Debug, Default)]
-struct State {
-    began: bool,
-    ends: u8,
-    code: Option<u8>,
-    left: Option<u32>,
+/// How a time of being attached ended.
+enum Attached {
+    Ended(End),
+    Broken,
+    /// The VM doesn't answer to the wish that the run ends.
+    GivenUp,
+}
+
+struct Drive {
+    id: RunId,
+    feed: Feed,
+    sinks: Sinks,
+    /// How many bytes of the run's messages were passed on.
+    offset: u64,
+    kill: watch::Sender<bool>,
     ending: Option<RunExit>,
+    deadline: Instant,
+    /// The size of its terminal.
+    sizes: Option<watch::Receiver<Size>>,
 }
 
-impl State {
-    fn take(&mut self, mark: Mark, request: &RunRequest) -> Result<(), RemoteError> {
-        match mark {
-            Mark::Begin => self.began = true,
-            Mark::End(status) => {
-                self.ends += 1;
-                // Korn shells say 256+n for a signal.
-                let status = if status > 256 { status - 128 } else { status };
-                self.code = Some(u8::try_from(status & 0xff).unwrap_or(u8::MAX));
-            }
-            Mark::Swept(left) => self.left = Some(left),
-            Mark::Beat => {}
-            Mark::Failed(what) => {
-                let path = request.cwd.clone().unwrap_or_default();
-                return Err(match what.as_str() {
-                    "gone" => RemoteError::FolderGone { path },
-                    "denied" => RemoteError::FolderDenied { path },
-                    _ => RemoteError::NoBash,
-                });
-            }
-        }
-        Ok(())
+impl Drive {
+    fn end_it(&mut self, exit: RunExit) {
+        self.ending = Some(exit);
+        self.deadline = Instant::now() + ENDING;
+        self.kill.send_replace(true);
     }
 
-    fn is_over(&self) -> bool {
-        match self.ending {
-            None => self.ends >= 2,
-            Some(_) => self.left.is_some(),
+    fn ended(&self, exit: RunExit, left: Option<u32>, reconnected: u32) -> RunEnd {
+        let (stdout_bytes, stderr_bytes) = self.sinks.bytes();
+        RunEnd {
+            exit,
+            left,
+            stdout_bytes,
+            stderr_bytes,
+            reconnected,
         }
     }
-}
 
-/// Resolves when the run is to end.
-async fn wait(killed: &mut watch::Receiver<bool>) {
-    drop(killed.wait_for(|killed| *killed).await);
-}
-
-/// Sends the script, then the caller's input as frames, then the end.
-async fn feed(
-    mut channel: Pin<Box<dyn AsyncWrite + Send>>,
-    script: Script,
-    mut input: Option<Input>,
-    mut killed: watch::Receiver<bool>,
-) {
-    let mut text = script.text;
-    for chunk in script.first.chunks(CHUNK) {
-        text.extend(format!("d {}\n", chunk.len()).bytes());
-        text.extend(chunk);
-    }
-    if !script.first.is_empty() && input.is_none() {
-        text.extend(b"e\n");
-    }
-    if channel.write_all(&text).await.is_err() {
-        return;
-    }
-    drop(channel.flush().await);
-    let mut frame = Vec::new();
-    loop {
-        let read = async {
-            match input.as_mut() {
-                None => std::future::pending().await,
-                Some(input) => {
-                    frame.resize(FRAME, 0);
-                    read_frame(input, &mut frame).await
+    /// Carry bytes until the run ends or the stream does.
+    async fn attached(
+        &mut self,
+        stream: &Stream,
+        rest: Decoder,
+        mut cancel: Pin<&mut (impl Future<Output = Cancel> + Send)>,
+    ) -> Result<Attached, RemoteError> {
+        let (orders, ordered) = mpsc::unbounded_channel();
+        if self.ending.is_some() {
+            drop(orders.send(ToRun::Cancel));
+        }
+        let sizes = self.sizes.clone();
+        if let Some(sizes) = &sizes {
+            // It may have changed while nobody was attached.
+            drop(orders.send(ToRun::Resize(*sizes.borrow())));
+        }
+        let (closed, mut is_closed) = watch::channel(false);
+        let mut ending = self.ending;
+        let mut deadline = self.deadline;
+        let kill = self.kill.clone();
+        let end_it = |exit, ending: &mut Option<RunExit>, deadline: &mut Instant| {
+            *ending = Some(exit);
+            *deadline = Instant::now() + ENDING;
+            kill.send_replace(true);
+            drop(orders.send(ToRun::Cancel));
+        };
+        let taken = watch::channel(self.feed.taken());
+        let attached = {
+            let mut reading = pin!(read(
+                stream,
+                rest,
+                &mut self.offset,
+                &mut self.sinks,
+                &orders,
+                &closed,
+                &taken.0,
+            ));
+            let mut feeding = pin!(self.feed.run(stream, ordered, taken.1));
+            let mut resizing = pin!(resize(sizes, &orders));
+            let mut fed = false;
+            loop {
+                tokio::select! {
+                    () = &mut resizing => {}
+                    attached = &mut reading => break attached?,
+                    // The stream is broken; what came before is still read.
+                    () = &mut feeding, if !fed => fed = true,
+                    why = cancel.as_mut(), if ending.is_none() => {
+                        end_it(RunExit::Cancelled(why), &mut ending, &mut deadline);
+                    }
+                    Ok(_) = is_closed.wait_for(|closed| *closed), if ending.is_none() => {
+                        end_it(RunExit::OutputClosed, &mut ending, &mut deadline);
+                    }
+                    () = sleep_until(deadline) => break Attached::GivenUp,
                 }
             }
         };
-        tokio::select! {
-            biased;
-            () = wait(&mut killed) => {
-                drop(channel.write_all(b"k\n").await);
-                drop(channel.flush().await);
-                break;
-            }
-            read = read => {
-                let sent = match read {
-                    Ok(0) | Err(_) => {
-                        input = None;
-                        channel.write_all(b"e\n").await
-                    }
-                    Ok(length) => {
-                        frame.truncate(length);
-                        match channel.write_all(format!("d {length}\n").as_bytes()).await {
-                            Ok(()) => channel.write_all(&frame).await,
-                            error => error,
-                        }
-                    }
-                };
-                if sent.is_err() || channel.flush().await.is_err() {
-                    return;
-                }
-            }
+        self.ending = ending;
+        self.deadline = deadline;
+        Ok(attached)
+    }
+}
+
+/// Tell the run whenever its terminal has another size.
+async fn resize(sizes: Option<watch::Receiver<Size>>, orders: &mpsc::UnboundedSender<ToRun>) {
+    if let Some(mut sizes) = sizes {
+        while sizes.changed().await.is_ok() {
+            let size = *sizes.borrow_and_update();
+            drop(orders.send(ToRun::Resize(size)));
         }
     }
-    // The end of this stream would end the run: it stays open until all is over.
     std::future::pending::<()>().await;
 }
 
-/// Read what there is: little at once, much until a frame is full or it pauses.
-async fn read_frame(input: &mut Input, frame: &mut [u8]) -> std::io::Result<usize> {
-    let mut length = input.read(frame).await?;
-    while length >= BULK && length < frame.len() {
-        let more = input.read(&mut frame[length..]);
-        match timeout(Duration::from_millis(2), more).await {
-            Ok(Ok(0)) | Err(_) => break,
-            Ok(more) => length += more?,
-        }
-    }
-    Ok(length)
-}
-
-/// One of the command's streams on its way to the caller.
-struct Pump {
-    marks: Marks,
-    output: Option<Output>,
-    events: mpsc::UnboundedSender<Event>,
-    killed: watch::Receiver<bool>,
-    noise: Vec<u8>,
-    bytes: u64,
-    stage: Stage,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Before,
-    Running,
-    After,
-}
-
-impl Pump {
-    fn new(
-        mark: &[u8],
-        output: Output,
-        events: &mpsc::UnboundedSender<Event>,
-        killed: &watch::Receiver<bool>,
-    ) -> Self {
-        Self {
-            marks: Marks::new(mark),
-            output: Some(output),
-            events: events.clone(),
-            killed: killed.clone(),
-            noise: Vec::new(),
-            bytes: 0,
-            stage: Stage::Before,
-        }
-    }
-
-    async fn run(&mut self, mut from: Pin<Box<dyn AsyncRead + Send>>) {
-        let mut chunk = vec![0; CHUNK];
-        let mut bytes = Vec::new();
-        loop {
-            // A connection that breaks is an end of file without an end mark.
-            let read = from.read(&mut chunk).await.unwrap_or(0);
-            bytes.clear();
-            let mut marks = std::mem::replace(&mut self.marks, Marks::new(b"\x1e"));
-            let mut ended = Vec::new();
-            let take = |piece: Piece<'_>| match piece {
-                Piece::Bytes(more) => match self.stage {
-                    Stage::Before => {
-                        let room = NOISE.saturating_sub(self.noise.len());
-                        self.noise.extend(more.iter().take(room));
-                    }
-                    Stage::Running => bytes.extend(more),
-                    Stage::After => {}
-                },
-                Piece::Mark(mark) => {
-                    match mark {
-                        Mark::Begin => self.stage = Stage::Running,
-                        Mark::End(_) => self.stage = Stage::After,
-                        Mark::Failed(_) | Mark::Swept(_) | Mark::Beat => {}
-                    }
-                    ended.push(mark);
+/// Pass on what comes, and say how much of it was.
+async fn read(
+    stream: &Stream,
+    mut decoder: Decoder,
+    offset: &mut u64,
+    sinks: &mut Sinks,
+    orders: &mpsc::UnboundedSender<ToRun>,
+    closed: &watch::Sender<bool>,
+    taken: &watch::Sender<u64>,
+) -> Result<Attached, RemoteError> {
+    let base = *offset;
+    let mut acknowledged = base;
+    loop {
+        let mut ended = None;
+        while let Some(message) = decoder.message().map_err(|error| broke(&error))? {
+            match message {
+                FromRun::Stdout(Blob(bytes)) => sinks.stdout(bytes).await,
+                FromRun::Stderr(Blob(bytes)) => sinks.stderr(bytes).await,
+                FromRun::StdinTaken(count) => drop(taken.send_replace(count)),
+                FromRun::Skipped(_) => {}
+                FromRun::End(end) => {
+                    ended = Some(end);
+                    break;
                 }
-            };
-            if read == 0 {
-                marks.finish(take);
-            } else {
-                marks.feed(&chunk[..read], take);
-            }
-            self.marks = marks;
-            self.write(&bytes).await;
-            // Told only after what stood before it was passed on.
-            for mark in ended {
-                drop(self.events.send(Event::Mark(mark)));
-            }
-            if read == 0 {
-                return;
             }
         }
-    }
-
-    async fn write(&mut self, bytes: &[u8]) {
-        let Some(output) = self.output.as_mut() else {
-            return;
-        };
-        if bytes.is_empty() {
-            return;
+        sinks.flush().await;
+        if sinks.is_closed() {
+            closed.send_replace(true);
         }
-        self.bytes += bytes.len() as u64;
-        let mut killed = self.killed.clone();
-        let write = async {
-            output.write_all(bytes).await?;
-            output.flush().await
-        };
-        let written = tokio::select! {
-            written = write => written.is_ok(),
-            // Who doesn't read can't keep a run from ending.
-            () = async {
-                wait(&mut killed).await;
-                tokio::time::sleep(STALL).await;
-            } => false,
-        };
-        if !written {
-            self.output = None;
-            drop(self.events.send(Event::Closed));
+        *offset = base + decoder.position();
+        if let Some(end) = ended {
+            return Ok(Attached::Ended(end));
+        }
+        if *offset - acknowledged >= ACKNOWLEDGE {
+            acknowledged = *offset;
+            drop(orders.send(ToRun::Ack(acknowledged)));
+        }
+        match stream.recv().await {
+            Some(bytes) => decoder.push(&bytes),
+            None => return Ok(Attached::Broken),
         }
     }
 }

@@ -1,23 +1,26 @@
-//! One command on a VM, over any [`Pipe`](crate::Pipe), with nothing on the
-//! other end but `/bin/sh`.
+//! One command on a VM, by its helper.
 //!
-//! The login shell is given one line that every shell reads alike; it starts
-//! `/bin/sh`, which reads `script.sh` and the command from its stdin. Random
-//! marks on both streams tell the command's bytes from the noise of rc files,
-//! carry its status and don't wait for what it left in the background.
+//! The request names the run by a random id, under which it is executed at most
+//! once, however often it is sent. When the connection breaks the run goes on, and
+//! its output is taken up at the very byte where it broke; so is its input.
 
 mod capture;
+mod check;
 mod drive;
-mod marks;
-mod script;
+mod feed;
+mod sink;
 
 use std::pin::Pin;
 use std::time::Duration;
 
+use boxery_wire::Size;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 pub use capture::{Captured, capture};
+pub(crate) use check::check;
 pub use drive::run;
+pub(crate) use drive::{begin, refused, sent};
 
 /// What to run.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +33,13 @@ pub struct RunRequest {
     pub env: Vec<(String, Vec<u8>)>,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// Give it a terminal of this size, which may change.
+    pub terminal: Option<watch::Receiver<Size>>,
+    /// For how long it lives on when the connection breaks and nobody comes back;
+    /// 8 hours by default.
+    pub grace: Option<Duration>,
+    /// The agent's session, empty for none.
+    pub session: String,
 }
 
 /// A stream of bytes from the laptop.
@@ -97,10 +107,12 @@ pub struct RunEnd {
     /// How it ended.
     pub exit: RunExit,
     /// After an early end: how many processes could not be ended; `None` when
-    /// the VM didn't say (its connection was cut to end them).
+    /// the VM could not be told or didn't say.
     pub left: Option<u32>,
     /// How many bytes of stdout came.
     pub stdout_bytes: u64,
     /// How many bytes of stderr came.
     pub stderr_bytes: u64,
+    /// How often the connection broke and the run was found again.
+    pub reconnected: u32,
 }

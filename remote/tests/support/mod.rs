@@ -9,6 +9,8 @@
     reason = "each test file uses its own part"
 )]
 
+mod relay;
+
 use std::fs;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -18,10 +20,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use boxery_remote::{
-    Captured, Input, Laptop, Pipe, PipeChoice, RemoteError, RunRequest, Target, capture,
+    Ask, Captured, Input, Laptop, PipeChoice, RemoteError, Route, RouteEnd, RunRequest, Target,
+    Way, capture,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
+
+pub(crate) use relay::Relay;
 
 /// No single run of these tests takes longer.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -233,29 +238,53 @@ impl Sshd {
         format!("{user}@127.0.0.1:{}", self.port).parse().unwrap()
     }
 
-    pub(crate) async fn open(&self, choice: PipeChoice) -> Pipe {
+    /// The way of `user` over that pipe.
+    pub(crate) fn route(&self, user: &str, choice: PipeChoice) -> Route {
+        route(&self.target_of(user).to_string(), choice, self.laptop())
+    }
+
+    pub(crate) async fn open(&self, choice: PipeChoice) -> Way {
         self.open_as(&self.user, choice).await
     }
 
-    pub(crate) async fn open_as(&self, user: &str, choice: PipeChoice) -> Pipe {
-        Pipe::open(&self.target_of(user), choice, &self.laptop(), None)
-            .await
-            .expect("the pipe opens")
+    pub(crate) async fn open_as(&self, user: &str, choice: PipeChoice) -> Way {
+        self.try_open_as(user, choice).await.expect("the way opens")
     }
 
-    /// Open a pipe and run `true` through it: where either fails, why.
+    pub(crate) async fn try_open_as(
+        &self,
+        user: &str,
+        choice: PipeChoice,
+    ) -> Result<Way, RemoteError> {
+        Way::open(self.route(user, choice), None, None).await
+    }
+
+    /// A link to it that can be cut, and the way of its user over that link.
+    pub(crate) fn behind_a_link(&self, choice: PipeChoice) -> (Relay, Route) {
+        let relay = Relay::start(self.port);
+        let host = fs::read_to_string(self.path("host.pub")).unwrap();
+        let mut known = fs::OpenOptions::new()
+            .append(true)
+            .open(self.path("known_hosts"))
+            .unwrap();
+        let line = format!("[127.0.0.1]:{} {host}", relay.port);
+        std::io::Write::write_all(&mut known, line.as_bytes()).unwrap();
+        let target = format!("{}@127.0.0.1:{}", self.user, relay.port);
+        let route = route(&target, choice, self.laptop());
+        (relay, route)
+    }
+
+    /// Why the way doesn't open.
     pub(crate) async fn failure(&self, choice: PipeChoice) -> RemoteError {
         self.failure_with(choice, &self.laptop()).await
     }
 
     pub(crate) async fn failure_with(&self, choice: PipeChoice, laptop: &Laptop) -> RemoteError {
-        let pipe = match Pipe::open(&self.target(), choice, laptop, None).await {
-            Ok(pipe) => pipe,
-            Err(error) => return error,
-        };
-        capture(&pipe, &words(&["true"]), None, 100)
+        let route = route(&self.target().to_string(), choice, laptop.clone());
+        let no_one: Ask<'_> = None;
+        Way::open(route, None, no_one)
             .await
-            .expect_err("the run fails")
+            .expect_err("the way doesn't open")
     }
 
     /// Cut every connection, as a network does.
@@ -291,6 +320,16 @@ impl Drop for Sshd {
     }
 }
 
+/// The way to a target.
+pub(crate) fn route(target: &str, choice: PipeChoice, laptop: Laptop) -> Route {
+    Route {
+        vm: "dev".to_owned(),
+        end: RouteEnd::Ssh(target.to_owned()),
+        choice,
+        laptop,
+    }
+}
+
 /// A request for these words.
 pub(crate) fn words(argv: &[&str]) -> RunRequest {
     RunRequest {
@@ -305,8 +344,8 @@ pub(crate) fn bash(text: &str) -> RunRequest {
 }
 
 /// Run and keep the output: exit code, stdout, stderr.
-pub(crate) async fn run_text(pipe: &Pipe, request: &RunRequest) -> (u8, String, String) {
-    let captured = run_bytes(pipe, request, None).await;
+pub(crate) async fn run_text(way: &Way, request: &RunRequest) -> (u8, String, String) {
+    let captured = run_bytes(way, request, None).await;
     (
         captured.exit.code(),
         String::from_utf8_lossy(&captured.stdout).into_owned(),
@@ -314,13 +353,9 @@ pub(crate) async fn run_text(pipe: &Pipe, request: &RunRequest) -> (u8, String, 
     )
 }
 
-pub(crate) async fn run_bytes(
-    pipe: &Pipe,
-    request: &RunRequest,
-    stdin: Option<Vec<u8>>,
-) -> Captured {
+pub(crate) async fn run_bytes(way: &Way, request: &RunRequest, stdin: Option<Vec<u8>>) -> Captured {
     let stdin: Option<Input> = stdin.map(|bytes| Box::pin(std::io::Cursor::new(bytes)) as Input);
-    tokio::time::timeout(LIMIT, capture(pipe, request, stdin, 1 << 30))
+    tokio::time::timeout(LIMIT, capture(way, request, stdin, 1 << 30))
         .await
         .expect("a minute is enough")
         .expect("the run ends by itself")

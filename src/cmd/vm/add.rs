@@ -74,13 +74,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     };
     let failed = |error| reach::failure(&args.name, error);
     let probe = reach::block_on(async {
-        let (pipe, key) =
+        let (way, key) =
             trust::open(app, &args.name, &vm, args.accept_fingerprint.as_deref()).await?;
-        let probe = doctor::probe(&pipe, env::now()).await.map_err(failed)?;
+        let probe = doctor::probe(&way, env::now()).await.map_err(failed)?;
         if args.dir.is_none() {
             vm.dir = probe.home.parse::<RemotePath>()?.join("boxery")?;
         }
-        doctor::check_folder(&pipe, vm.dir.as_str())
+        doctor::check_folder(&way, vm.dir.as_str())
             .await
             .map_err(failed)?;
         vm.host_key = key;

@@ -25,11 +25,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let config = app.config()?;
     let vm = config.vm(&args.name)?;
     let given = args.accept_fingerprint.as_deref();
-    let (pipe, key) = reach::block_on(trust::open(app, &args.name, vm, given))??;
+    let (kind, key) = reach::block_on(async {
+        let (way, key) = trust::open(app, &args.name, vm, given).await?;
+        let kind = way.kind().await.unwrap_or_default();
+        Ok::<_, Failure>((kind, key))
+    })??;
     app.ui.say(format_args!(
-        "connected to {} over the {} pipe, host key {}",
+        "connected to {} over the {kind} pipe, host key {}",
         args.name,
-        pipe.kind(),
         key.as_deref().unwrap_or("trusted")
     ));
     if !vm.is_embedded() && env::ssh_auth_sock().is_none() {

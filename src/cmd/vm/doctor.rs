@@ -44,12 +44,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
 }
 
 async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure> {
-    let (mut checks, pipe) = if vm.is_embedded() {
+    let (mut checks, way) = if vm.is_embedded() {
         match reach::open(app, name, vm).await {
-            Ok(pipe) => {
+            Ok(way) => {
                 let outcome = Outcome::Well("this machine".to_owned());
                 let step = Step::Configuration;
-                (vec![Check { step, outcome }], Some(pipe))
+                (vec![Check { step, outcome }], Some(way))
             }
             Err(failure) => return Err(failure.exit(Exit::No)),
         }
@@ -63,8 +63,8 @@ async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure>
         let ask: boxery_remote::Ask<'_> = if ui.can_ask() { Some(&ask) } else { None };
         check_way(&target, vm.pipe, &reach::laptop(app), ask).await
     };
-    if let Some(pipe) = pipe {
-        let (inside, probe) = check_inside(&pipe, vm.dir.as_str(), env::now()).await;
+    if let Some(way) = way {
+        let (inside, probe) = check_inside(&way, vm.dir.as_str(), env::now()).await;
         checks.extend(inside);
         if let (Some(probe), Some(known)) = (probe, &vm.machine_id)
             && probe.machine_id != *known

@@ -32,8 +32,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         SeedOptions::Once
     };
     let seeded = reach::block_on(async {
-        let pipe = reach::open(app, &vm, config.vm(&vm)?).await?;
-        copy::seed(app, &vm, &pipe, &map, options).await
+        let way = reach::open(app, &vm, config.vm(&vm)?).await?;
+        copy::seed(app, &vm, &way, &map, options).await
     })??;
     let report = &seeded.report;
     app.ui.say(format_args!(

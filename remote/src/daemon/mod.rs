@@ -1,0 +1,23 @@
+//! Answers one question: who keeps the connections to the VMs between commands?
+//!
+//! One process per user and state folder, started on demand by [`connect`]. It
+//! opens at most one connection per VM and hands streams of it to clients: after
+//! the greeting a client's socket *is* a stream to the helper, so that the daemon
+//! knows nothing of runs. It queues nothing and asks nobody anything.
+//!
+//! Invariants: only the same user is served, on both ends by the peer's id; one
+//! daemon holds the lock; a client that goes away closes its stream at once, and
+//! only its own. Without it everything works: callers open a connection of their
+//! own then.
+
+mod client;
+mod greeting;
+mod pool;
+mod relay;
+mod serve;
+mod site;
+
+pub use client::{NoDaemon, connect, status, stop};
+pub use greeting::{Build, Connection, Status};
+pub use serve::serve;
+pub use site::Site;

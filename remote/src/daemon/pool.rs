@@ -1,0 +1,110 @@
+//! The connections that a daemon keeps: one per route.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Connection;
+use crate::link::{Link, Stream};
+use crate::{RemoteError, Route};
+
+/// All connections.
+#[derive(Default)]
+pub(super) struct Pool {
+    slots: Mutex<HashMap<String, Arc<Slot>>>,
+}
+
+/// The connection of one route.
+struct Slot {
+    vm: String,
+    /// Held while it is being opened, so that only one is.
+    link: tokio::sync::Mutex<Option<Arc<Link>>>,
+    kind: Mutex<Option<&'static str>>,
+    streams: AtomicUsize,
+}
+
+/// One stream in use.
+pub(super) struct Use(Arc<Slot>);
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Pool {
+    /// A stream over the route's connection, which is opened where there is none.
+    /// Nothing is queued: a VM that can't be reached is an error now.
+    pub(super) async fn stream(&self, route: &Route) -> Result<(Stream, Use), RemoteError> {
+        let key = serde_json::to_string(route).unwrap_or_default();
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let slot = slots.entry(key).or_insert_with(|| {
+                Arc::new(Slot {
+                    vm: route.vm.clone(),
+                    link: tokio::sync::Mutex::default(),
+                    kind: Mutex::default(),
+                    streams: AtomicUsize::new(0),
+                })
+            });
+            Arc::clone(slot)
+        };
+        let mut kept = slot.link.lock().await;
+        if let Some(link) = &*kept {
+            let link = Arc::clone(link);
+            // One that has just broken is replaced, once.
+            if let Ok(stream) = link.stream() {
+                drop(kept);
+                return Ok((stream, slot.used()));
+            }
+            *kept = None;
+        }
+        let link = Arc::new(Link::open(route, None).await?);
+        *slot.kind.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.kind().as_str());
+        let stream = link.stream()?;
+        *kept = Some(link);
+        drop(kept);
+        Ok((stream, slot.used()))
+    }
+
+    /// What is kept.
+    pub(super) fn list(&self) -> Vec<Connection> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<Connection> = slots
+            .values()
+            .filter(|slot| match slot.link.try_lock() {
+                Ok(link) => link.as_ref().is_some_and(|link| link.is_open()),
+                // Being opened or asked at this moment.
+                Err(_) => true,
+            })
+            .map(|slot| {
+                let kind = slot.kind.lock().unwrap_or_else(PoisonError::into_inner);
+                Connection {
+                    vm: slot.vm.clone(),
+                    pipe: kind.unwrap_or("opening").to_owned(),
+                    streams: slot.streams.load(Ordering::SeqCst),
+                }
+            })
+            .collect();
+        found.sort_by(|a, b| a.vm.cmp(&b.vm));
+        found
+    }
+
+    /// Close them all.
+    pub(super) async fn close(&self) {
+        let slots: Vec<Arc<Slot>> = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.drain().map(|(_, slot)| slot).collect()
+        };
+        for slot in slots {
+            slot.link.lock().await.take();
+        }
+    }
+}
+
+impl Slot {
+    fn used(self: &Arc<Self>) -> Use {
+        self.streams.fetch_add(1, Ordering::SeqCst);
+        Use(Arc::clone(self))
+    }
+}

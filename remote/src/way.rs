@@ -1,0 +1,129 @@
+//! The way to a VM's helper: through the daemon, or by a connection of our own
+//! where there is no daemon.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::daemon::{self, NoDaemon, Site};
+use crate::link::{Link, Stream};
+use crate::{Ask, HostKey, PipeChoice, RemoteError, Route};
+
+/// The daemon that a way leads through.
+#[derive(Debug, Clone)]
+pub struct Through {
+    /// Where its files lie.
+    pub site: Site,
+    /// The program that starts it, and its arguments.
+    pub starter: Vec<String>,
+}
+
+/// A way that is open. Dropping it closes a connection of its own; one of the
+/// daemon's stays.
+pub struct Way {
+    route: Option<Route>,
+    through: Option<Through>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// A connection of our own.
+    link: Option<Arc<Link>>,
+    /// A stream that is open and was not used yet.
+    ready: Option<Stream>,
+    /// The daemon can't be had.
+    alone: bool,
+}
+
+impl std::fmt::Debug for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Way")
+            .field("route", &self.route)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Way {
+    /// Open the way to the end of `route`. `ask` is called for the passphrase of an
+    /// encrypted key.
+    pub async fn open(
+        route: Route,
+        through: Option<Through>,
+        ask: Ask<'_>,
+    ) -> Result<Self, RemoteError> {
+        let way = Self {
+            route: Some(route),
+            through,
+            state: Mutex::default(),
+        };
+        let stream = way.connect(ask).await?;
+        way.state.lock().await.ready = Some(stream);
+        Ok(way)
+    }
+
+    /// A way over a connection that is open already, and not renewed when it breaks.
+    pub(crate) fn over(link: Link) -> Self {
+        let state = State {
+            link: Some(Arc::new(link)),
+            ..State::default()
+        };
+        Self {
+            route: None,
+            through: None,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// A stream to the helper; nobody is asked for anything.
+    pub(crate) async fn stream(&self) -> Result<Stream, RemoteError> {
+        let ready = self.state.lock().await.ready.take();
+        match ready {
+            Some(stream) => Ok(stream),
+            None => self.connect(None).await,
+        }
+    }
+
+    /// Whether this way goes through a daemon.
+    pub async fn is_shared(&self) -> bool {
+        self.through.is_some() && !self.state.lock().await.alone
+    }
+
+    /// The server's key, where this way is a connection of our own.
+    pub async fn host_key(&self) -> Option<HostKey> {
+        self.state.lock().await.link.as_ref()?.host_key()
+    }
+
+    /// `native` or `system`, where this way is a connection of our own.
+    pub async fn kind(&self) -> Option<PipeChoice> {
+        Some(self.state.lock().await.link.as_ref()?.kind())
+    }
+
+    async fn connect(&self, ask: Ask<'_>) -> Result<Stream, RemoteError> {
+        let mut state = self.state.lock().await;
+        if let (Some(through), Some(route), false) = (&self.through, &self.route, state.alone) {
+            match daemon::connect(&through.site, &through.starter, route).await {
+                Ok(stream) => return Ok(Stream::from_daemon(stream)),
+                Err(NoDaemon::Failed(error)) => return Err(error),
+                Err(NoDaemon::Asks(error)) if ask.is_none() => return Err(error),
+                Err(NoDaemon::Asks(_)) => {}
+                Err(NoDaemon::Absent(why)) => {
+                    tracing::debug!(why, "no daemon");
+                    state.alone = true;
+                }
+            }
+        }
+        if let Some(link) = &state.link
+            && let Ok(stream) = link.stream()
+        {
+            return Ok(stream);
+        }
+        let Some(route) = &self.route else {
+            return Err(RemoteError::Lost);
+        };
+        let link = Arc::new(Link::open(route, ask).await?);
+        let stream = link.stream()?;
+        state.link = Some(link);
+        Ok(stream)
+    }
+}

@@ -1,0 +1,66 @@
+//! `boxery jobs start`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
+use boxery_pin::{RemotePath, VmName};
+use boxery_remote::{RunRequest, jobs};
+
+use crate::app::App;
+use crate::cmd::run::{parse_variable, variables};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::place::Here;
+use crate::{policy_file, reach};
+
+/// Start a command on a VM that goes on when you leave
+///
+/// Prints the job's name. Its output is kept on the VM, the beginning and the end of
+/// it; `boxery jobs tail` shows it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VM; the pinned one by default
+    #[arg(value_name = "NAME")]
+    vm: Option<VmName>,
+    /// Folder on the VM; by default the counterpart of the current folder
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<RemotePath>,
+    /// Set a variable for the command; may be given again
+    #[arg(long, value_name = "K=V", value_parser = parse_variable)]
+    env: Vec<(String, OsString)>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    let here = Here::look(app)?;
+    let name = here.vm(args.vm.as_ref())?;
+    let config = app.config()?;
+    let vm = config.vm(&name)?;
+    if here.pin.is_some()
+        && let Some(refusal) = policy_file::refusal(app, &config, &here.folder, None)
+    {
+        return Err(Failure::from(refusal));
+    }
+    let cwd = match &args.cwd {
+        Some(cwd) => Some(cwd.clone()),
+        None => here.counterpart(app, &name, vm)?,
+    };
+    let words = args.command.iter().cloned();
+    let request = RunRequest {
+        argv: words.map(OsString::into_vec).collect(),
+        cwd: cwd.map(|cwd| cwd.to_string()),
+        env: variables(&args.env),
+        session: crate::env::claude_session_id().unwrap_or_default(),
+        ..RunRequest::default()
+    };
+    let job = reach::block_on(async {
+        let way = reach::open(app, &name, vm).await?;
+        jobs::start(&way, &request)
+            .await
+            .map_err(|error| reach::failure(&name, error))
+    })??;
+    app.ui.line(job);
+    Ok(Exit::Done)
+}

@@ -1,0 +1,33 @@
+//! `boxery jobs stop`.
+
+use boxery_remote::jobs;
+
+use super::{Named, words};
+use crate::app::App;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::reach;
+
+/// End a job and all of its processes
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    named: Named,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    reach::block_on(async {
+        let (name, way, job) = args.named.find(app).await?;
+        let end = jobs::stop(&way, job)
+            .await
+            .map_err(|error| reach::failure(&name, error))?;
+        app.ui.say(words(end.outcome));
+        Ok(if end.background == 0 {
+            Exit::Done
+        } else {
+            app.ui
+                .say(format_args!("{} processes are left", end.background));
+            Exit::No
+        })
+    })?
+}
