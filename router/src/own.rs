@@ -87,7 +87,10 @@ fn judge(arguments: &[String], context: &OwnContext<'_>) -> Result<Option<String
         ));
     }
     match verb.as_str() {
-        "run" => judge_run(rest, context).map(Some),
+        "run" => judge_command(Form::Run, rest, context).map(Some),
+        "jobs" if rest.first().is_some_and(|verb| verb == "start") => {
+            judge_command(Form::Job, &rest[1..], context).map(Some)
+        }
         "sync" | "drift" | "jobs" | "status" => Ok(None),
         "log" if !own_part.iter().any(|word| word.starts_with("--e")) => Ok(None),
         "cp" => judge_cp(rest, context).map(|()| None),
@@ -113,14 +116,29 @@ fn names_other_vm<'a>(word: &'a str, context: &OwnContext<'_>) -> Option<&'a str
         .then_some(name)
 }
 
-fn judge_run(arguments: &[String], context: &OwnContext<'_>) -> Result<String, Refusal> {
+/// The verbs that take a command for the VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Run,
+    Job,
+}
+
+/// The command that `run` or `jobs start` is given, when everything before it is the
+/// pinned VM and what can't lead elsewhere.
+fn judge_command(
+    verb: Form,
+    arguments: &[String],
+    context: &OwnContext<'_>,
+) -> Result<String, Refusal> {
     let vm = context.vm;
+    let shape = match verb {
+        Form::Run => format!("boxery run {vm} [--cwd DIR] [--timeout D] -- COMMAND [ARG…]"),
+        Form::Job => format!("boxery jobs start {vm} [--cwd DIR] -- COMMAND [ARG…]"),
+    };
     let form = |problem: &str| {
         (
             "own-run",
-            format!(
-                "{problem}; while the session is pinned, the form is `boxery run {vm} [--cwd DIR] [--timeout D] -- COMMAND [ARG…]`"
-            ),
+            format!("{problem}; while the session is pinned, the form is `{shape}`"),
         )
     };
     let mut words = arguments.iter();
@@ -135,7 +153,7 @@ fn judge_run(arguments: &[String], context: &OwnContext<'_>) -> Result<String, R
         };
         match option {
             "--" if attached.is_none() => break,
-            "--cwd" | "--timeout" => {
+            "--cwd" | "--timeout" if option == "--cwd" || verb == Form::Run => {
                 let value = attached.or_else(|| words.next().map(String::as_str));
                 let Some(value) = value else {
                     return Err(form(&format!("`{option}` has no value")));
@@ -161,7 +179,7 @@ fn judge_run(arguments: &[String], context: &OwnContext<'_>) -> Result<String, R
                 return Err((
                     "other-vm",
                     format!(
-                        "this session is pinned to VM {vm}, and `{word}` isn't it; the form is `boxery run {vm} -- COMMAND [ARG…]`"
+                        "this session is pinned to VM {vm}, and `{word}` isn't it; the form is `{shape}`"
                     ),
                 ));
             }

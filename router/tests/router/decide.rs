@@ -154,6 +154,9 @@ fn git_is_not_local_while_it_could_start_a_program() {
 #[case::sync("/opt/boxery/bin/boxery sync dev")]
 #[case::drift("/opt/boxery/bin/boxery drift")]
 #[case::jobs("/opt/boxery/bin/boxery jobs tail 3")]
+#[case::a_job(
+    "/opt/boxery/bin/boxery jobs start dev --cwd /home/me/work/app-01234567/src -- make x"
+)]
 #[case::status("/opt/boxery/bin/boxery status --json")]
 #[case::log("/opt/boxery/bin/boxery log --follow")]
 #[case::cp("/opt/boxery/bin/boxery cp src/a.txt dev:out/a.txt")]
@@ -431,6 +434,15 @@ fn the_users_rules_hold_for_what_boxery_run_is_given() {
             &bash("/opt/boxery/bin/boxery run dev -- bash -c 'rm x'"),
             &situation,
         );
+        deny(
+            "user-deny",
+            &bash("/opt/boxery/bin/boxery jobs start dev -- rm x"),
+            &situation,
+        );
+        for options in ["--env A=b dev", "--cwd /etc dev", "", "--timeout 5 dev"] {
+            let text = format!("/opt/boxery/bin/boxery jobs start {options} -- make");
+            deny("own-run", &bash(&text), &situation);
+        }
         let ruling = decide(
             &bash("/opt/boxery/bin/boxery run dev -- git push"),
             &situation,
