@@ -102,6 +102,12 @@ pub trait Adapter: Sync {
     fn user_rules(&self, surroundings: &Surroundings<'_>, tool: &str, command: &str)
     -> UserVerdict;
 
+    /// Whether the agent itself would change `command` before it runs it, so that
+    /// what a hook wrote wouldn't arrive as it was written.
+    fn edits(&self, _command: &str) -> bool {
+        false
+    }
+
     /// The events that the hook must see, and after how many seconds the agent
     /// gives up on it.
     fn hook_events(&self) -> (&'static [&'static str], u32);

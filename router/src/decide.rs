@@ -402,7 +402,7 @@ fn rewritten_text(
         let text = format!("{head} -- bash -c {}", quote_word(command)?);
         // The clumsiest quoting that an agent may use makes four bytes of one quote.
         let quoted_again = text.len() + 3 * text.matches('\'').count() + 2;
-        if quoted_again <= LONGEST_ARGUMENT {
+        if quoted_again <= LONGEST_ARGUMENT && !situation.questions.edits(&text) {
             return Some((text, Carriage::Argument));
         }
     }

@@ -127,6 +127,9 @@ pub trait Questions {
     /// The agent's own permission rules on `command` as a call of `tool`.
     fn user_rules(&self, tool: &str, command: &str) -> UserVerdict;
 
+    /// Whether the agent itself would change `text` before it runs it.
+    fn edits(&self, text: &str) -> bool;
+
     /// Why a local `git` could run another program here, if it could.
     fn git_hazard(&self) -> Option<String>;
 

@@ -83,6 +83,10 @@ impl Questions for Answers<'_> {
             .user_rules(&self.hook.surroundings(), tool, command)
     }
 
+    fn edits(&self, text: &str) -> bool {
+        self.hook.adapter.edits(text)
+    }
+
     fn git_hazard(&self) -> Option<String> {
         let home = &self.hook.app.env.home;
         let user = self

@@ -142,6 +142,15 @@ def _(world):
     assert not error and re.fullmatch("x\n" + world.dir + "/redirect-folder-[0-9a-f]{8}/below/deep", told), told
 
 
+@test("redirect: a command that Claude Code would edit arrives unchanged")
+def _(world):
+    text = "printf '%s' 'dir >nul ' > f; cat f"
+    session = pinned(world, "redirect-nul", [bash(text), bash("echo second"), {"say": "done"}], "redirect").go()
+    assert [told for _, told in session.results()] == ["dir >nul", "second"], session.results()
+    assert world.there(session, "f") == "dir >nul ", world.there(session, "f")
+    assert world.ran(session) == [text, "echo second"], world.ran(session)
+
+
 @test("redirect: a long command takes the private spool and arrives unchanged")
 def _(world):
     long = "touch ran; : " + "'x\u00e9' " * 20_000 + "; echo long"

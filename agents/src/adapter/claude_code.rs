@@ -66,6 +66,10 @@ impl Adapter for ClaudeCode {
         ClaudeRules::read(&Sources::read(surroundings)).judge(tool, command)
     }
 
+    fn edits(&self, command: &str) -> bool {
+        claude::edits(command)
+    }
+
     fn hook_events(&self) -> (&'static [&'static str], u32) {
         // Far more than boxery's own deadline, far less than Claude Code's 600.
         (EVENTS, 10)

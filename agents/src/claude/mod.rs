@@ -2,12 +2,14 @@
 //! and what they say of hooks.
 
 mod arguments;
+mod edits;
 mod hooks;
 mod programs;
 mod rules;
 mod servers;
 mod sources;
 
+pub(crate) use edits::edits;
 pub(crate) use hooks::read_hooks;
 pub(crate) use rules::ClaudeRules;
 pub(crate) use servers::own_server;

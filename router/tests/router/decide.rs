@@ -1,6 +1,6 @@
 //! What happens to a call, as tables.
 
-use crate::support::{BINARY, TOKEN, World, bash, before, call, posix};
+use crate::support::{BINARY, EDITED, TOKEN, World, bash, before, call, posix};
 use boxery_router::{
     Approval, Carriage, Decision, EventKind, Grant, HookEvent, LocalShell, Place, ProofState,
     Refusal, Scope, ShellDialect, Situation, ToolAction, UserVerdict, decide, decide_unresolved,
@@ -510,6 +510,18 @@ fn a_long_text_travels_in_a_file(#[case] text: String, #[case] want: Option<Carr
             )
         );
     }
+}
+
+#[rstest]
+#[case::edited(format!("dir {EDITED} "), Carriage::Spool)]
+#[case::left_alone("dir > nothing".to_owned(), Carriage::Argument)]
+fn a_text_that_the_agent_would_edit_travels_in_a_file(
+    #[case] text: String,
+    #[case] want: Carriage,
+) {
+    let world = World::default();
+    let due = decide(&bash(&text), &world.redirect()).due.unwrap();
+    assert_eq!((due.carriage, due.text), (want, text));
 }
 
 #[test]

@@ -10,6 +10,9 @@ use camino::Utf8Path;
 pub(crate) const BINARY: &str = "/opt/boxery/bin/boxery";
 pub(crate) const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
+/// What the agent of these tests would change in a text.
+pub(crate) const EDITED: &str = ">nul";
+
 /// Answers that a row of a table can set.
 pub(crate) struct Answers {
     pub(crate) rules: Vec<(&'static str, UserVerdict)>,
@@ -35,6 +38,10 @@ impl Questions for Answers {
     fn user_rules(&self, _tool: &str, command: &str) -> UserVerdict {
         let found = self.rules.iter().find(|(text, _)| *text == command);
         found.map_or(UserVerdict::None, |(_, verdict)| verdict.clone())
+    }
+
+    fn edits(&self, text: &str) -> bool {
+        text.contains(EDITED)
     }
 
     fn git_hazard(&self) -> Option<String> {
