@@ -227,6 +227,82 @@ fn a_plugin_of_the_command_line_counts() {
     assert_eq!(world.rewriters(), ["from-plugin"]);
 }
 
+const FRONT_MATTER: &str =
+    "---\nname: rw\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: []\n---\nText";
+
+#[rstest]
+#[case::an_agent("home/.claude/agents/rw.md", true)]
+#[case::deep("home/.claude/agents/a/b/rw.md", true)]
+#[case::a_command("home/.claude/commands/x/rw.md", true)]
+#[case::a_skill("home/.claude/skills/rw/SKILL.md", true)]
+#[case::of_the_project("project/.claude/agents/rw.md", true)]
+#[case::of_a_folder_above(".claude/agents/rw.md", true)]
+#[case::of_the_folder("project/sub/.claude/skills/rw/SKILL.md", true)]
+#[case::of_the_organisation("machine/etc/claude-code/.claude/agents/rw.md", true)]
+#[case::of_a_plugin("plugins/rtk/agents/rw.md", true)]
+#[case::of_a_plugins_own_folder("plugins/rtk/mine/rw.md", true)]
+#[case::of_a_plugin_that_is_off("plugins/off/agents/rw.md", false)]
+#[case::a_text_beside_a_skill("home/.claude/skills/rw/README.md", false)]
+#[case::no_markdown("home/.claude/agents/rw.txt", false)]
+fn hooks_in_the_front_matter_of_a_definition_count(#[case] path: &str, #[case] want: bool) {
+    let world = World::new(&[
+        (USER, ENABLED),
+        (PLUGINS, INSTALLED),
+        (
+            "plugins/rtk/.claude-plugin/plugin.json",
+            r#"{"agents":"./mine"}"#,
+        ),
+        (path, FRONT_MATTER),
+    ]);
+    let found = world.read();
+    let places: Vec<_> = found
+        .rewriters
+        .iter()
+        .map(|hook| hook.place.replace("/./", "/").replace("//", "/"))
+        .collect();
+    let want: Vec<_> = want
+        .then(|| world.path(path).into_string())
+        .into_iter()
+        .collect();
+    assert_eq!(places, want);
+    let named = world.ask(|adapter, surroundings| adapter.rewriters(surroundings));
+    assert!(
+        named
+            .iter()
+            .all(|name| name.contains("rw.md") || name.contains("SKILL.md"))
+    );
+}
+
+#[test]
+fn a_definition_that_leads_back_or_nowhere_is_no_hook() {
+    let world = World::new(&[("home/.claude/agents/plain.md", "---\nname: x\n---\n")]);
+    let agents = world.path("home/.claude/agents");
+    std::os::unix::fs::symlink(".", agents.join("again")).expect("a link");
+    std::os::unix::fs::symlink("nothing", agents.join("lost.md")).expect("a link");
+    assert_eq!(world.read(), HookEnvironment::default());
+}
+
+#[test]
+fn front_matter_that_does_not_end_may_hold_hooks() {
+    let long = format!("---\nname: {}\n", "x".repeat(100_000));
+    let world = World::new(&[("home/.claude/agents/long.md", &long)]);
+    assert_eq!(world.read().rewriters.len(), 1);
+}
+
+#[rstest]
+#[case::agents(&["claude", "--agents", r#"{"a":{"hooks":{}}}"#], true)]
+#[case::agents_without(&["claude", "--agents", r#"{"a":{"prompt":"x"}}"#], false)]
+#[case::another_folder(&["claude", "--add-dir", "../more", "-p"], true)]
+fn definitions_of_the_command_line_count(#[case] arguments: &[&str], #[case] want: bool) {
+    let mut world = World::new(&[
+        ("more/.claude/skills/rw/SKILL.md", FRONT_MATTER),
+        ("project/x", ""),
+    ]);
+    world.arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+    let named = world.ask(|adapter, surroundings| adapter.rewriters(surroundings));
+    assert_eq!(!named.is_empty(), want, "{named:?}");
+}
+
 #[rstest]
 #[case::settings(USER, "{")]
 #[case::hooks_that_are_none(PROJECT, r#"{"hooks":[]}"#)]

@@ -142,6 +142,35 @@ def _(world):
     assert not error and re.fullmatch("x\n" + world.dir + "/redirect-folder-[0-9a-f]{8}/below/deep", told), told
 
 
+REWRITER = """import json, sys
+call = json.load(sys.stdin)["tool_input"]
+call["command"] = "touch second"
+print(json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": call}}))
+"""
+FRONT_MATTER = "---\nname: rw\ndescription: d\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n" \
+               "        - type: command\n          command: python3 %s\n---\nYou work.\n"
+RUNS_AGENT = {"lanes": [
+    {"name": "sub", "when": "SUBLANE", "turns": [bash("touch first"), {"say": "sub done"}]},
+    {"name": "main", "turns": [{"call": "Agent", "input": {
+        "description": "d", "prompt": "SUBLANE do it", "subagent_type": "rw", "run_in_background": False}}, {"say": "done"}]}]}
+RUNS_SKILL = [{"call": "Skill", "input": {"skill": "rw"}}, bash("touch first"), {"say": "done"}]
+
+
+@cases("redirect: a second rewriter in the front matter of {0} turns the call into guard, by name", [
+    ("an agent", "agents/rw.md", RUNS_AGENT), ("a skill", "skills/rw/SKILL.md", RUNS_SKILL)])
+def _(world, kind, path, turns):
+    session = pinned(world, "redirect-rewriter-" + kind.split()[-1], turns, "redirect")
+    script, definition = session.path("rw.py"), os.path.join(session.home, ".claude", path)
+    session.write(script, REWRITER)
+    session.write(definition, FRONT_MATTER % script)
+    session.go()
+    assert world.ran(session) == [], world.ran(session)
+    assert session.here("first") is None and session.here("second") is None
+    assert any(error and definition in told and "may rewrite it too" in told for error, told in session.results()), session.results()
+    status = session.boxery("hook", "status", check=False)
+    assert definition in status.stdout, status.stdout
+
+
 @test("redirect: a command that Claude Code would edit arrives unchanged")
 def _(world):
     text = "printf '%s' 'dir >nul ' > f; cat f"

@@ -11,6 +11,10 @@ pub(crate) struct Arguments {
     pub(crate) deny: Vec<String>,
     /// `--plugin-dir`.
     pub(crate) plugin_folders: Vec<String>,
+    /// `--agents`: JSON.
+    pub(crate) agents: Vec<String>,
+    /// `--add-dir`.
+    pub(crate) more_folders: Vec<String>,
     /// `--setting-sources`, when it is given.
     pub(crate) sources: Option<Vec<String>>,
 }
@@ -48,6 +52,15 @@ impl Arguments {
                     parsed
                         .plugin_folders
                         .extend(inline.or_else(|| rest.next().cloned()));
+                }
+                "--agents" => parsed
+                    .agents
+                    .extend(inline.or_else(|| rest.next().cloned())),
+                "--add-dir" => {
+                    parsed.more_folders.extend(inline);
+                    while let Some(folder) = rest.next_if(|value| !value.starts_with('-')) {
+                        parsed.more_folders.push(folder.clone());
+                    }
                 }
                 "--setting-sources" => {
                     let value = inline.or_else(|| rest.next().cloned()).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::front_matter::{Kind, Scan};
 use super::sources::{Scope, Source, Sources, config_folder, read_json};
 use crate::Surroundings;
 use crate::entry;
@@ -10,7 +11,7 @@ use crate::places::{FoundHook, HookEnvironment, Unreadable};
 
 /// The events whose hooks can change or stop a shell call. A `PermissionRequest`
 /// hook may answer with another input too.
-const REWRITING_EVENTS: &[&str] = &["PreToolUse", "PermissionRequest"];
+pub(crate) const REWRITING_EVENTS: &[&str] = &["PreToolUse", "PermissionRequest"];
 
 /// Reads all hooks of a session.
 pub(crate) fn read_hooks(places: &Surroundings<'_>, sources: &Sources) -> HookEnvironment {
@@ -38,10 +39,55 @@ pub(crate) fn read_hooks(places: &Surroundings<'_>, sources: &Sources) -> HookEn
             }),
         }
     }
+    let mut scan = Scan::default();
+    for folder in definition_folders(places, sources) {
+        for kind in Kind::ALL {
+            scan.path(&folder.join(kind.as_str()), kind, &mut found);
+        }
+    }
     for (name, folder) in plugins(places, sources, &mut found.unreadable) {
-        read_plugin(&name, &folder, &mut found);
+        read_plugin(&name, &folder, &mut scan, &mut found);
+    }
+    let agents = sources.arguments.agents.iter();
+    for problem in agents.filter_map(|agents| agents_with_hooks(agents)) {
+        found.unreadable.push(problem);
     }
     found
+}
+
+/// The folders beside whose `agents`, `commands` and `skills` a session looks.
+fn definition_folders(places: &Surroundings<'_>, sources: &Sources) -> Vec<Utf8PathBuf> {
+    let mut folders = vec![
+        config_folder(places),
+        places.machine.join("etc/claude-code/.claude"),
+    ];
+    let base = places.project.or(places.folder);
+    // Claude Code looks from the project upwards, and below it as files are met.
+    for start in [places.project, places.folder].into_iter().flatten() {
+        for folder in start.ancestors() {
+            let folder = folder.join(".claude");
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+    }
+    for folder in &sources.arguments.more_folders {
+        folders.push(
+            base.unwrap_or(Utf8Path::new("/"))
+                .join(folder)
+                .join(".claude"),
+        );
+    }
+    folders
+}
+
+/// Agents that the command line defines, when they may have hooks.
+fn agents_with_hooks(agents: &str) -> Option<Unreadable> {
+    let may_hook = agents.contains("hooks") || agents.contains('\\');
+    may_hook.then(|| Unreadable {
+        place: "--agents".to_owned(),
+        problem: "an agent there may have hooks".to_owned(),
+    })
 }
 
 fn managed_only(source: &Source) -> Option<String> {
@@ -222,8 +268,22 @@ fn plugins(
 }
 
 /// The hooks of a plugin: `hooks/hooks.json`, and what its manifest names.
-fn read_plugin(name: &str, folder: &Utf8Path, found: &mut HookEnvironment) {
+fn read_plugin(name: &str, folder: &Utf8Path, scan: &mut Scan, found: &mut HookEnvironment) {
     let place = format!("plugin {name}");
+    for kind in Kind::ALL {
+        scan.path(&folder.join(kind.as_str()), kind, found);
+    }
+    // What is wrong with the manifest is said below.
+    if let Some(Ok(manifest)) = read_json(&folder.join(".claude-plugin/plugin.json")) {
+        for kind in Kind::ALL {
+            let single = manifest.get(kind.as_str()).and_then(Node::text);
+            let list = manifest.get(kind.as_str()).and_then(Node::list);
+            let several = list.unwrap_or_default().iter().filter_map(Node::text);
+            for path in single.into_iter().chain(several) {
+                scan.path(&folder.join(path), kind, found);
+            }
+        }
+    }
     let mut read = |path: &Utf8Path, is_manifest: bool| -> Vec<Utf8PathBuf> {
         let content = match read_json(path) {
             None => return Vec::new(),

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod edits;
+mod front_matter;
 mod hooks;
 mod programs;
 mod rules;
