@@ -88,7 +88,9 @@ fn word(verdict: &UserVerdict) -> &'static str {
 #[case::bare("Bash", "anything", "deny")]
 #[case::star("Bash(*)", "anything", "deny")]
 #[case::every_tool("*", "anything", "deny")]
-#[case::another_tool("Read(./secret)", "cat ./secret", "none")]
+#[case::another_tool("WebFetch(domain:x)", "curl x", "none")]
+#[case::another_tool_without_a_path("Read", "cat ./secret", "none")]
+#[case::another_tool_and_a_star("Read(*)", "cat ./secret", "none")]
 #[case::another_tool_bare("WebFetch", "curl x", "none")]
 #[case::exact("Bash(rm x)", "rm x", "deny")]
 #[case::exact_not_longer("Bash(rm x)", "rm x y", "none")]
@@ -137,6 +139,153 @@ fn a_rule_that_denies_matches_wherever_the_command_runs(
     let world = World::new(&[(file, &permissions("ask", rule))]);
     let want = if want == "deny" { "ask" } else { want };
     assert_eq!(word(&world.judge("Bash", command)), want);
+}
+
+/// The call's folder is `home/project/sub`.
+#[rstest]
+#[case::cat("Read(./secret)", "cat secret", true)]
+#[case::quoted("Read(./secret)", "cat 'sec'\"ret\"", true)]
+#[case::escaped("Read(./secret)", "cat sec\\ret", true)]
+#[case::by_its_path("Read(./secret)", "/bin/cat ./x/../secret", true)]
+#[case::upper_case("Read(./secret)", "cat SECRET", true)]
+#[case::head("Read(./secret)", "head -n 1 secret", true)]
+#[case::sed("Read(./secret)", "sed -n p secret", true)]
+#[case::grep("Read(./secret)", "grep -r x other secret", true)]
+#[case::grep_with_e("Read(./secret)", "grep -e x secret", true)]
+#[case::grep_for_the_name("Read(./secret)", "grep secret other", false)]
+#[case::input("Read(./secret)", "sort < secret", true)]
+#[case::input_of_a_loop("Read(./secret)", "while read x; do :; done < secret", true)]
+#[case::substitution("Read(./secret)", "echo $(< secret)", true)]
+#[case::process_substitution("Read(./secret)", "echo <(cat secret)", true)]
+#[case::in_bash_c("Read(./secret)", "bash -c 'cat secret'", true)]
+#[case::behind_timeout("Read(./secret)", "timeout 5 nice cat secret", true)]
+#[case::in_a_pipe("Read(./secret)", "true | cat - secret | wc", true)]
+#[case::copied("Read(./secret)", "cp secret x", true)]
+#[case::copied_over("Read(./secret)", "cp x secret", false)]
+#[case::moved("Read(./secret)", "mv secret x", true)]
+#[case::linked("Read(./secret)", "ln -s secret x", true)]
+#[case::diffed("Read(./secret)", "git diff --no-index secret x", true)]
+#[case::of_a_commit("Read(sub/secret)", "git show HEAD:./sub/secret", true)]
+#[case::added("Read(./secret)", "git add secret", false)]
+#[case::option("Read(./secret.txt)", "x --file=secret.txt", true)]
+#[case::curl("Read(./secret.txt)", "curl -d @secret.txt x", true)]
+#[case::dd("Read(./secret)", "dd if=secret", true)]
+#[case::dd_writes("Read(./secret)", "dd of=secret", false)]
+#[case::script("Read(./secret.txt)", "python3 secret.txt", true)]
+#[case::tilde("Read(~/.netrc)", "cat ~/.netrc", true)]
+#[case::home("Read(~/.netrc)", "cat $HOME/.netrc \"${HOME}\"", true)]
+#[case::working_folder("Read(./secret)", "cat $PWD/secret", true)]
+#[case::variable("Read(./secret)", "F=secret; cat $F", true)]
+#[case::variable_of_a_loop("Read(./secret)", "for f in a secret; do cat \"$f\"; done", true)]
+#[case::braces("Read(./secret)", "cat {other,secret}", true)]
+#[case::glob("Read(./secret)", "cat sec*", true)]
+#[case::glob_elsewhere("Read(./secret)", "cat o*", false)]
+#[case::all_of_it("Read(./secret)", "cat *", false)]
+#[case::unknown("Read(./secret)", "cat $X $(x) `y` \"$1\"", false)]
+#[case::unknown_folder("Read(./secret)", "cat $X/secret", true)]
+#[case::unknown_beginning("Read(./secret)", "cat ${X}cret", true)]
+#[case::many_unknowns(
+    "Read(./secret)",
+    "cat $A$A$A$A$A$A$A$A$A$A$A$A$A$A$A$A$A$A/secret",
+    true
+)]
+#[case::unknown_folder_elsewhere("Read(./secret)", "cat $X/other", false)]
+#[case::folder("Read(./sec/**)", "ls sec", true)]
+#[case::folders_file("Read(./sec/**)", "cat sec/a/b", true)]
+#[case::folders_files("Read(./sec/**)", "cat sec/*", true)]
+#[case::changed_folder("Read(./sec/**)", "cd sec && cat x", true)]
+#[case::changed_to_another("Read(./secret)", "cd other && cat ../secret", true)]
+#[case::changed_back("Read(~/project/x)", "cd .. && cat x", true)]
+#[case::elsewhere("Read(./sec/**)", "cat section/x", false)]
+#[case::at_any_depth("Read(secret)", "cat a/b/secret", true)]
+#[case::ending("Read(**/*.pem)", "cat a/key.pem", true)]
+#[case::other_ending("Read(**/*.pem)", "cat a/key.txt *", false)]
+#[case::absolute("Read(//etc/shadow)", "cat /etc/shadow", true)]
+#[case::absolute_elsewhere("Read(//etc/shadow)", "cat etc/shadow", false)]
+#[case::all("Read(**)", "cat x", true)]
+#[case::all_of_no_file("Read(**)", "true; echo x; git status; cargo build", false)]
+#[case::broken("Read(./secret", "cat secret", true)]
+#[case::grep_rule("Grep(./secret)", "cat secret", true)]
+#[case::unparsable("Read(./secret)", "cat secret 'x", true)]
+#[case::unparsable_elsewhere("Read(./secret)", "cat other 'x", false)]
+#[case::only_said("Read(./secret)", "echo secret; test -f secret", false)]
+#[case::found_by_name("Read(./secret.txt)", "find . -name secret.txt", false)]
+#[case::written("Read(./secret)", "touch secret; rm secret; echo > secret", false)]
+#[case::heredoc("Read(./secret.txt)", "cat <<X\nsecret.txt\nX", false)]
+#[case::output("Edit(./secret)", "echo x > secret", true)]
+#[case::appended("Edit(./secret)", "echo x >> secret", true)]
+#[case::errors("Edit(./secret)", "x 2> secret", true)]
+#[case::both("Edit(./secret)", "x &> secret", true)]
+#[case::to_a_descriptor("Edit(**)", "x 2>&1 >/dev/null", false)]
+#[case::sed_in_place("Edit(./secret)", "sed -i s/a/b/ secret", true)]
+#[case::sed_that_reads("Edit(./secret)", "sed -n p secret", false)]
+#[case::overwritten("Edit(./secret)", "cp other secret", true)]
+#[case::backed_up("Edit(a/secret)", "cp a/secret a/other", false)]
+#[case::copied_into_another_folder("Edit(secret)", "cp secret other", true)]
+#[case::copied_into_its_folder("Edit(./secret)", "cp x/secret .", true)]
+#[case::copied_with_a_target("Edit(./sec/**)", "cp -t sec x", true)]
+#[case::removed("Edit(./secret)", "rm -f secret", true)]
+#[case::moved_away("Edit(./secret)", "mv secret x", true)]
+#[case::tee("Edit(./secret)", "x | tee secret", true)]
+#[case::written_by_write("Write(./secret)", "touch secret", true)]
+#[case::edited_by_another("MultiEdit(./secret)", "touch secret", true)]
+#[case::edit_may_read("Edit(./secret)", "cat secret; grep x secret; git add secret", false)]
+fn a_rule_about_files_meets_the_commands_that_use_them(
+    #[case] rule: &str,
+    #[case] command: &str,
+    #[case] stops: bool,
+    #[values("deny", "ask")] list: &str,
+) {
+    let world = World::new(&[(USER, &permissions(list, rule))]);
+    let want = if stops { list } else { "none" };
+    assert_eq!(word(&world.judge("Bash", command)), want);
+    assert_eq!(word(&world.judge("Monitor", command)), want);
+}
+
+#[rstest]
+#[case::of_the_project(PROJECT, "Read(/secret)", "cat secret", "deny")]
+#[case::of_its_own_folder(USER, "Read(/secret)", "cat ~/.claude/secret", "deny")]
+#[case::elsewhere(PROJECT, "Read(/secret)", "cat /secret", "none")]
+fn a_path_from_the_settings_own_folder(
+    #[case] file: &str,
+    #[case] rule: &str,
+    #[case] command: &str,
+    #[case] want: &str,
+) {
+    let world = World::new(&[(file, &permissions("deny", rule))]);
+    assert_eq!(word(&world.judge("Bash", command)), want);
+}
+
+#[test]
+fn a_link_to_a_denied_file_is_the_file() {
+    let world = World::new(&[
+        (USER, &permissions("deny", "Read(./secret)")),
+        ("home/project/sub/secret", "x"),
+    ]);
+    let folder = world.root().join("home/project/sub");
+    std::os::unix::fs::symlink("secret", folder.join("link")).expect("a link");
+    assert_eq!(word(&world.judge("Bash", "cat link")), "deny");
+    assert_eq!(word(&world.judge("Bash", "cat other")), "none");
+}
+
+#[rstest]
+#[case::expansions(format!("cat {}", "$A".repeat(100_000)))]
+#[case::braces(format!("cat {}", "{a,b}".repeat(40_000)))]
+#[case::words(format!("A=1 A=2 cat {}", "$A$A$A$A$A$A ".repeat(10_000)))]
+#[case::dots(format!("cat {}", "../".repeat(60_000)))]
+#[case::folders("cd a && ".repeat(20_000) + "cat b")]
+fn no_text_takes_long(#[case] command: String) {
+    let rule = permissions("deny", "Read(./secret/**/x/**/*.pem)");
+    let begun = std::time::Instant::now();
+    World::new(&[(USER, &rule)]).judge("Bash", &command);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_long_text_that_cannot_be_read_may_use_every_file() {
+    let world = World::new(&[(USER, &permissions("deny", "Read(./secret)"))]);
+    let command = format!("echo '{}", "a ".repeat(200_000));
+    assert_eq!(word(&world.judge("Bash", &command)), "deny");
 }
 
 #[rstest]

@@ -63,7 +63,7 @@ impl Adapter for ClaudeCode {
         tool: &str,
         command: &str,
     ) -> UserVerdict {
-        ClaudeRules::read(&Sources::read(surroundings)).judge(tool, command)
+        ClaudeRules::read(&Sources::read(surroundings), surroundings).judge(tool, command)
     }
 
     fn edits(&self, command: &str) -> bool {

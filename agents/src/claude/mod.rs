@@ -3,12 +3,15 @@
 
 mod arguments;
 mod edits;
+mod files;
 mod front_matter;
+mod globs;
 mod hooks;
 mod programs;
 mod rules;
 mod servers;
 mod sources;
+mod uses;
 
 pub(crate) use edits::edits;
 pub(crate) use hooks::read_hooks;

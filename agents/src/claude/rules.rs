@@ -5,11 +5,16 @@
 //! that denies or asks matches more than Claude Code would, a rule that allows
 //! only what its documentation says (2.1: exact text, a trailing `:*` or ` *`
 //! for a prefix of whole words, `*` for anything; each command of a list must
-//! match on its own).
+//! match on its own). Rules about files are in [`super::files`].
+
+use std::cell::OnceCell;
 
 use boxery_router::UserVerdict;
+use camino::{Utf8Path, Utf8PathBuf};
 
+use super::files::{Access, Files, Folders, Touched};
 use super::sources::{Scope, Sources, find};
+use crate::Surroundings;
 use crate::payload::Node;
 use crate::shell;
 
@@ -19,6 +24,7 @@ pub(crate) struct ClaudeRules {
     deny: Vec<Rule>,
     ask: Vec<Rule>,
     allow: Vec<Rule>,
+    folders: Folders,
     /// Settings that may hold rules that can't be read.
     unknown: Vec<String>,
 }
@@ -36,16 +42,20 @@ enum Parsed {
     Tool(String),
     /// The calls of a tool whose command matches.
     Command(String, String),
+    /// These files, by a tool for files.
+    Files(Files),
     /// Not in the form of a rule.
     Broken,
 }
 
 impl ClaudeRules {
-    pub(crate) fn read(sources: &Sources) -> Self {
+    pub(crate) fn read(sources: &Sources, places: &Surroundings<'_>) -> Self {
+        let folders = folders(places);
         let mut rules = Self {
             deny: Vec::new(),
             ask: Vec::new(),
             allow: Vec::new(),
+            folders: Folders::default(),
             unknown: Vec::new(),
         };
         let managed_only = sources.all.iter().any(|source| {
@@ -77,16 +87,19 @@ impl ClaudeRules {
                 && (!managed_only || source.scope == Scope::Managed)
                 && (source.scope != Scope::Project || sources.project_is_trusted);
             for (key, list) in [("deny", &mut rules.deny), ("ask", &mut rules.ask)] {
-                list.extend(read_list(permissions.get(key), place));
+                list.extend(read_list(permissions.get(key), place, &folders));
             }
             if counts {
                 rules
                     .allow
-                    .extend(read_list(permissions.get("allow"), place));
+                    .extend(read_list(permissions.get("allow"), place, &folders));
             }
         }
         let from_arguments = |rules: &[String], flag: &str| -> Vec<Rule> {
-            rules.iter().map(|rule| Rule::parse(rule, flag)).collect()
+            rules
+                .iter()
+                .map(|rule| Rule::parse(rule, flag, &folders))
+                .collect()
         };
         let arguments = &sources.arguments;
         rules
@@ -97,11 +110,29 @@ impl ClaudeRules {
                 .allow
                 .extend(from_arguments(&arguments.allow, "--allowedTools"));
         }
+        rules.folders = folders;
         rules
     }
 }
 
-fn read_list(list: Option<&Node>, place: &str) -> Vec<Rule> {
+/// Where the paths of rules and commands begin, with links followed and not.
+fn folders(places: &Surroundings<'_>) -> Folders {
+    let mut roots: Vec<Utf8PathBuf> = Vec::new();
+    for folder in [places.folder, places.project].into_iter().flatten() {
+        let real = folder.canonicalize_utf8().ok();
+        for folder in std::iter::once(folder.to_owned()).chain(real) {
+            if !roots.contains(&folder) {
+                roots.push(folder);
+            }
+        }
+    }
+    Folders {
+        home: places.home.to_owned(),
+        roots,
+    }
+}
+
+fn read_list(list: Option<&Node>, place: &str, folders: &Folders) -> Vec<Rule> {
     let broken = |what: &str| Rule {
         name: format!("{what} in {place}"),
         parsed: Parsed::Broken,
@@ -111,7 +142,7 @@ fn read_list(list: Option<&Node>, place: &str) -> Vec<Rule> {
         Some(Node::List(list)) => list
             .iter()
             .map(|rule| match rule {
-                Node::Text(text) => Rule::parse(text, place),
+                Node::Text(text) => Rule::parse(text, place, folders),
                 Node::Null | Node::Bool(_) | Node::Number | Node::List(_) | Node::Object(_) => {
                     broken("a rule that is no string")
                 }
@@ -122,16 +153,18 @@ fn read_list(list: Option<&Node>, place: &str) -> Vec<Rule> {
 }
 
 impl Rule {
-    fn parse(text: &str, place: &str) -> Self {
+    fn parse(text: &str, place: &str, folders: &Folders) -> Self {
+        let file = Utf8Path::new(place.strip_prefix("--settings ").unwrap_or(place));
+        let settings = file.parent().filter(|folder| folder.is_absolute());
         Self {
             name: format!("{text} ({place})"),
-            parsed: Parsed::parse(text),
+            parsed: Parsed::parse(text, settings, folders),
         }
     }
 }
 
 impl Parsed {
-    fn parse(text: &str) -> Self {
+    fn parse(text: &str, settings: Option<&Utf8Path>, folders: &Folders) -> Self {
         let text = text.trim();
         let is_name = |name: &str| {
             !name.is_empty()
@@ -142,7 +175,12 @@ impl Parsed {
         match text.split_once('(') {
             None if is_name(text) => Self::Tool(text.to_owned()),
             Some((name, rest)) if is_name(name) => match rest.strip_suffix(')') {
+                // Claude Code 2.1.332 takes these for the tool, which no command is.
                 Some("" | "*" | ":*") => Self::Tool(name.to_owned()),
+                pattern if let Some(access) = Access::of_tool(name) => {
+                    let pattern = pattern.unwrap_or(rest);
+                    Self::Files(Files::parse(access, pattern, settings, folders))
+                }
                 Some(pattern) => Self::Command(name.to_owned(), pattern.to_owned()),
                 // About another tool all the same.
                 None if !speaks_of_shell(name) => Self::Command(name.to_owned(), rest.to_owned()),
@@ -173,7 +211,7 @@ fn names_tool(name: &str, tool: &str) -> bool {
 
 impl ClaudeRules {
     pub(crate) fn judge(&self, tool: &str, command: &str) -> UserVerdict {
-        let reading = Reading::of(command);
+        let reading = Reading::of(command, &self.folders);
         let stops = |rules: &[Rule]| {
             rules
                 .iter()
@@ -205,7 +243,7 @@ impl ClaudeRules {
         let spells = |name: &str| name == tool || (tool == "Monitor" && name == "Bash");
         let everything = self.allow.iter().find(|rule| match &rule.parsed {
             Parsed::Tool(name) => spells(name),
-            Parsed::Command(..) | Parsed::Broken => false,
+            Parsed::Command(..) | Parsed::Files(_) | Parsed::Broken => false,
         });
         if let Some(rule) = everything {
             return Some(rule.name.clone());
@@ -218,7 +256,7 @@ impl ClaudeRules {
                             .iter()
                             .any(|words| allows(pattern, &words.join(" ")))
                 }
-                Parsed::Tool(_) | Parsed::Broken => false,
+                Parsed::Tool(_) | Parsed::Files(_) | Parsed::Broken => false,
             })
         };
         let commands = shell::parse_plain(command).ok()?;
@@ -228,19 +266,26 @@ impl ClaudeRules {
 }
 
 /// A text as a rule that stops it sees it.
-struct Reading {
+struct Reading<'a> {
+    text: &'a str,
+    folders: &'a Folders,
+    /// Found out only when a rule is about files.
+    touched: OnceCell<Touched>,
     whole: String,
     /// `None` when it can't be read at all.
     commands: Option<Vec<String>>,
 }
 
-impl Reading {
-    fn of(text: &str) -> Self {
+impl<'a> Reading<'a> {
+    fn of(text: &'a str, folders: &'a Folders) -> Self {
         let commands = match shell::find_commands(text) {
-            Ok(commands) => Some(commands),
+            Ok(found) => Some(found.commands),
             Err(shell::Unclear) => shell::split_crudely(text),
         };
         Self {
+            text,
+            folders,
+            touched: OnceCell::new(),
             whole: text.trim().to_owned(),
             commands,
         }
@@ -250,6 +295,10 @@ impl Reading {
         match &rule.parsed {
             Parsed::Broken => true,
             Parsed::Tool(name) => names_tool(name, tool),
+            Parsed::Files(files) => self
+                .touched
+                .get_or_init(|| Touched::of(self.text, self.folders))
+                .may_be(files),
             Parsed::Command(name, pattern) => {
                 names_tool(name, tool)
                     && self.commands.as_ref().is_none_or(|commands| {

@@ -2,87 +2,25 @@
 
 use brush_parser::ParserOptions;
 use brush_parser::ast::{
-    AndOr, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList,
-    ExtendedTestExpr, IoFileRedirectTarget, IoRedirect, Pipeline, SimpleCommand, Word,
+    AndOr, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
+    CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
+    SimpleCommand, Word,
 };
 use brush_parser::word::{WordPiece, WordPieceWithSource};
 
 use super::parse::{LONGEST, Unclear, parse};
+use super::programs::{SHELLS, WRAPPERS};
 
 /// How far texts within texts are followed, such as `sh -c "sh -c '…'"`.
 const MOST_NESTED: u8 = 8;
 
-/// Programs that run the command in their later words.
-const WRAPPERS: &[&str] = &[
-    "builtin",
-    "busybox",
-    "caffeinate",
-    "chroot",
-    "chronic",
-    "chrt",
-    "command",
-    "coproc",
-    "dbus-run-session",
-    "doas",
-    "entr",
-    "env",
-    "exec",
-    "fakeroot",
-    "find",
-    "fd",
-    "fdfind",
-    "flock",
-    "gdb",
-    "ionice",
-    "ltrace",
-    "nice",
-    "nocorrect",
-    "noglob",
-    "nohup",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "perf",
-    "prlimit",
-    "rlwrap",
-    "runuser",
-    "script",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "tcsh",
-    "time",
-    "timeout",
-    "toybox",
-    "trap",
-    "unbuffer",
-    "unshare",
-    "valgrind",
-    "watch",
-    "xargs",
-    "xvfb-run",
-];
-
-/// Programs whose arguments may be text of shell.
-const SHELLS: &[&str] = &[
-    "ash", "bash", "csh", "dash", "eval", "fish", "ksh", "mksh", "rbash", "sh", "source", "tcsh",
-    "yash", "zsh", ".",
-];
-
-/// Every simple command that the text may run, as its words joined by spaces,
-/// once as written and once without quotes, behind any wrapper.
-pub(crate) fn find_commands(text: &str) -> Result<Vec<String>, Unclear> {
+/// Every simple command that the text may run, and the files that it names.
+pub(crate) fn find_commands(text: &str) -> Result<Found, Unclear> {
     let mut found = Found::default();
     found.text(text, 0)?;
     found.commands.sort_unstable();
     found.commands.dedup();
-    Ok(found.commands)
+    Ok(found)
 }
 
 /// A rough reading of a text that doesn't parse: everything that may begin a
@@ -132,9 +70,29 @@ fn push_command(commands: &mut Vec<String>, words: &[String]) {
     }
 }
 
-#[derive(Default)]
-struct Found {
-    commands: Vec<String>,
+/// What a text may run, and on which files. No word has its quotes; what is
+/// expanded stays as written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Each simple command, as its words joined by spaces, once as written and once
+    /// without quotes, behind any wrapper.
+    pub(crate) commands: Vec<String>,
+    /// Each simple command in the order of the text.
+    pub(crate) calls: Vec<Call>,
+    /// The files of `<`.
+    pub(crate) inputs: Vec<String>,
+    /// The files of `>`.
+    pub(crate) outputs: Vec<String>,
+    /// What variables are set to.
+    pub(crate) values: Vec<(String, String)>,
+}
+
+/// A simple command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) words: Vec<String>,
+    /// Whether these are the later words of a program that may run them.
+    pub(crate) is_behind_another: bool,
 }
 
 impl Found {
@@ -191,6 +149,8 @@ impl Found {
             CompoundCommand::ForClause(clause) => {
                 for word in clause.values.iter().flatten() {
                     self.word(word, depth)?;
+                    let value = (clause.variable_name.clone(), bare_word(&word.value)?);
+                    self.values.push(value);
                 }
                 self.list(&clause.body.list, depth)
             }
@@ -252,10 +212,13 @@ impl Found {
     /// Follows what the redirection runs; gives the text that it feeds in.
     fn redirect(&mut self, redirect: &IoRedirect, depth: u8) -> Result<Option<String>, Unclear> {
         match redirect {
-            IoRedirect::File(_, _, target) => {
+            IoRedirect::File(_, kind, target) => {
                 match target {
                     IoFileRedirectTarget::Filename(word)
-                    | IoFileRedirectTarget::Duplicate(word) => self.word(word, depth)?,
+                    | IoFileRedirectTarget::Duplicate(word) => {
+                        self.word(word, depth)?;
+                        self.file(kind, bare_word(&word.value)?);
+                    }
                     IoFileRedirectTarget::Fd(_) => {}
                     IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
                         self.list(&subshell.list, depth)?;
@@ -280,8 +243,27 @@ impl Found {
             }
             IoRedirect::OutputAndError(word, _) => {
                 self.word(word, depth)?;
+                self.outputs.push(bare_word(&word.value)?);
                 Ok(None)
             }
+        }
+    }
+
+    fn file(&mut self, kind: &IoFileRedirectKind, file: String) {
+        // `2>&1` and `2>&-` name no file.
+        if file.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+            return;
+        }
+        match kind {
+            IoFileRedirectKind::Read | IoFileRedirectKind::DuplicateInput => self.inputs.push(file),
+            IoFileRedirectKind::ReadAndWrite => {
+                self.inputs.push(file.clone());
+                self.outputs.push(file);
+            }
+            IoFileRedirectKind::Write
+            | IoFileRedirectKind::Append
+            | IoFileRedirectKind::Clobber
+            | IoFileRedirectKind::DuplicateOutput => self.outputs.push(file),
         }
     }
 
@@ -333,7 +315,12 @@ impl Found {
             }
             CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
                 match &assignment.value {
-                    AssignmentValue::Scalar(value) => self.word(value, depth)?,
+                    AssignmentValue::Scalar(value) => {
+                        self.word(value, depth)?;
+                        if let AssignmentName::VariableName(name) = &assignment.name {
+                            self.values.push((name.clone(), bare_word(&value.value)?));
+                        }
+                    }
                     AssignmentValue::Array(values) => {
                         for (key, value) in values {
                             if let Some(key) = key {
@@ -362,6 +349,7 @@ impl Found {
         let Some((program, rest)) = words.split_first() else {
             return Ok(());
         };
+        self.call(words, false);
         let (wraps, is_shell) = (
             WRAPPERS.contains(&name_of(program)),
             SHELLS.contains(&name_of(program)),
@@ -369,6 +357,7 @@ impl Found {
         if wraps {
             for start in 0..rest.len().min(64) {
                 push_command(&mut self.commands, &rest[start..]);
+                self.call(&rest[start..], true);
             }
         }
         if is_shell && name_of(program) == "eval" {
@@ -386,6 +375,13 @@ impl Found {
             }
         }
         Ok(())
+    }
+
+    fn call(&mut self, words: &[String], is_behind_another: bool) {
+        self.calls.push(Call {
+            words: words.to_vec(),
+            is_behind_another,
+        });
     }
 
     fn word(&mut self, word: &Word, depth: u8) -> Result<(), Unclear> {
@@ -436,7 +432,7 @@ impl Found {
     }
 }
 
-fn name_of(program: &str) -> &str {
+pub(crate) fn name_of(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
@@ -548,7 +544,7 @@ mod tests {
     #[case::watch("watch -n 1 'rm x'", "rm x")]
     #[case::comment("rm x # not this", "rm x")]
     fn a_command_is_found_wherever_it_runs(#[case] text: &str, #[case] want: &str) {
-        let found = find_commands(text).expect("a reading");
+        let found = find_commands(text).expect("a reading").commands;
         assert!(found.iter().any(|command| command == want), "{found:?}");
     }
 
@@ -560,7 +556,7 @@ mod tests {
     #[case::a_quoted_heredoc("cat <<'X'\nrm x\n$(rm x)\nX")]
     #[case::an_escaped_separator("echo \\; rm x")]
     fn words_that_do_not_run_are_no_command(#[case] text: &str) {
-        let found = find_commands(text).expect("a reading");
+        let found = find_commands(text).expect("a reading").commands;
         assert!(!found.iter().any(|command| command == "rm x"), "{found:?}");
     }
 

@@ -7,7 +7,8 @@
 mod find;
 mod parse;
 mod plain;
+mod programs;
 
-pub(crate) use find::{find_commands, split_crudely};
+pub(crate) use find::{Call, Found, find_commands, name_of, split_crudely};
 pub(crate) use parse::Unclear;
 pub(crate) use plain::parse_plain;
