@@ -114,8 +114,10 @@ fn nothing_but_a_plain_allowed_command_stays_local(#[case] text: &str) {
 #[case::a_helper("git remote-ext a b", false)]
 #[case::without_a_verb("git", false)]
 fn an_entry_for_git_allows_what_starts_no_program(#[case] command: &str, #[case] allowed: bool) {
-    let mut world = World::default();
-    world.allow = vec!["git push origin main".to_owned(), "git".to_owned()];
+    let world = World {
+        allow: vec!["git push origin main".to_owned(), "git".to_owned()],
+        ..World::default()
+    };
     let ruling = decide(&bash(command), &world.guard());
     assert_eq!(ruling.decision == Decision::Pass, allowed, "{ruling:?}");
 }
