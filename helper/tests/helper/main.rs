@@ -2,6 +2,7 @@
 
 mod copy;
 mod jobs;
+mod load;
 mod login;
 mod reattach;
 mod rules;
