@@ -137,6 +137,10 @@ fn has_std(target: &str) -> Answer<bool> {
         .args(["--print", "target-libdir", "--target", target])
         .output()?;
     let folder = String::from_utf8(asked.stdout)?;
+    // Made anew when a target comes or goes.
+    if let Some(targets) = Path::new(folder.trim()).ancestors().nth(2) {
+        println!("cargo::rerun-if-changed={}", targets.display());
+    }
     let Ok(entries) = fs::read_dir(folder.trim()) else {
         return Ok(false);
     };
