@@ -26,6 +26,8 @@ pub(crate) fn remove(own: &Path) {
     let is_helper = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
         let digits = name.and_then(|name| name.strip_prefix("helper-"));
+        // Or what came of one when sending it broke off.
+        let digits = digits.map(|digits| digits.split(".part-").next().unwrap_or(digits));
         digits.is_some_and(|digits| {
             digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         })

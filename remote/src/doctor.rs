@@ -6,6 +6,7 @@ use serde::Serialize;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
+use crate::jobs;
 use crate::link::Link;
 use crate::{
     Ask, Captured, Laptop, Pipe, PipeChoice, Plan, RemoteError, RunRequest, Target, Way, capture,
@@ -234,8 +235,14 @@ pub async fn check_way(
             let fingerprint = key.map_or_else(|| "trusted".to_owned(), |key| key.fingerprint);
             checks.push(Check::well(Step::HostKey, fingerprint));
             checks.push(Check::well(Step::Auth, format!("as {}", options.user)));
-            checks.push(Check::well(Step::Helper, link.describe()));
-            (checks, Some(Way::over(link)))
+            let build = link.describe();
+            let way = Way::over(link);
+            let mut check = check_helper(&way).await;
+            if let Outcome::Well(found) = &mut check.outcome {
+                *found = format!("{build}; {found}");
+            }
+            checks.push(check);
+            (checks, Some(way))
         }
         Err(error) => {
             let step = step_of(&error);
@@ -327,6 +334,23 @@ async fn check_network(options: &crate::HostOptions, checks: &mut Vec<Check>) ->
         },
     };
     Err(Check::new(Step::Tcp, Outcome::Failed(error)))
+}
+
+/// Ask the helper at the end of `way` how it finds the VM.
+pub async fn check_helper(way: &Way) -> Check {
+    let machine = match jobs::machine(way).await {
+        Ok(machine) => machine,
+        Err(error) => return Check::new(Step::Helper, Outcome::Failed(error)),
+    };
+    let outcome = match (machine.state, machine.no_login) {
+        (Err(detail), _) => Outcome::Failed(RemoteError::NoState { detail }),
+        (Ok(_), Some(why)) => Outcome::Doubtful(why),
+        (Ok(folder), None) => Outcome::Well(format!(
+            "runs are kept in {}",
+            String::from_utf8_lossy(&folder)
+        )),
+    };
+    Check::new(Step::Helper, outcome)
 }
 
 /// Take the steps on the VM itself: shell, folder, clock.

@@ -15,6 +15,7 @@ mod hook;
 mod hook_escapes;
 mod hook_protects;
 mod install;
+mod jobs;
 mod pin;
 mod roundtrip;
 mod scene;

@@ -1,6 +1,6 @@
 //! `boxery jobs stop`.
 
-use boxery_remote::jobs;
+use boxery_remote::jobs::{self, JobState};
 
 use super::{Named, words};
 use crate::app::App;
@@ -22,12 +22,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             .await
             .map_err(|error| reach::failure(&name, error))?;
         app.ui.say(words(end.outcome));
-        Ok(if end.background == 0 {
-            Exit::Done
-        } else {
-            app.ui
-                .say(format_args!("{} processes are left", end.background));
-            Exit::No
-        })
+        let known = jobs::list(&way)
+            .await
+            .map_err(|error| reach::failure(&name, error))?;
+        let runs = known.iter().any(|other| {
+            other.run == job && matches!(other.state, JobState::Running | JobState::Background(_))
+        });
+        if runs {
+            app.ui.say("some of its processes could not be ended");
+        }
+        Ok(if runs { Exit::No } else { Exit::Done })
     })?
 }

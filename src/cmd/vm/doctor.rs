@@ -49,7 +49,8 @@ async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure>
             Ok(way) => {
                 let outcome = Outcome::Well("this machine".to_owned());
                 let step = Step::Configuration;
-                (vec![Check { step, outcome }], Some(way))
+                let helper = boxery_remote::doctor::check_helper(&way).await;
+                (vec![Check { step, outcome }, helper], Some(way))
             }
             Err(failure) => return Err(failure.exit(Exit::No)),
         }
