@@ -24,6 +24,9 @@ pub(super) const PIECE: usize = 64 * 1024;
 /// How far the command may be ahead of a client that is there.
 const AHEAD: u64 = 8 * 1024 * 1024;
 
+/// How often a run to which nobody is connected looks for its own folder.
+const LOOK: u64 = 5000;
+
 /// A run, and everybody who has to do with it.
 pub(super) struct Supervisor {
     pub(super) folder: PathBuf,
@@ -83,6 +86,17 @@ impl Supervisor {
         self.reap();
         if let Some(taken) = self.input.news() {
             self.emit(&FromRun::StdinTaken(taken));
+        }
+        if self.clients.is_empty() && is_forgotten() {
+            // Nobody can come back to it, so it lives on for nobody.
+            match self.phase {
+                Phase::Running | Phase::Lingering { .. } => {
+                    self.end_all(Ending::Lost(Loss::Broken));
+                }
+                Phase::Background => self.end_all(Ending::Stopped),
+                Phase::Ending { .. } => {}
+                Phase::Over => return Ok(true),
+            }
         }
         self.advance();
         for client in &mut self.clients {
@@ -149,7 +163,8 @@ impl Supervisor {
             Phase::Ending { kill, .. } => Some(kill.max(clock::running() + 10)),
             Phase::Background | Phase::Over => None,
         };
-        phase.into_iter().chain(self.grace_end()).min()
+        let look = self.clients.is_empty().then(|| clock::running() + LOOK);
+        phase.into_iter().chain(self.grace_end()).chain(look).min()
     }
 
     /// When the grace is over, if nobody is attached to a run that wants it.
@@ -545,6 +560,11 @@ impl Supervisor {
         }
         Ok(true)
     }
+}
+
+/// Whether the run's folder, which is the supervisor's own, was removed.
+fn is_forgotten() -> bool {
+    rustix::process::getcwd(Vec::new()) == Err(rustix::io::Errno::NOENT)
 }
 
 #[derive(Debug, Clone, Copy)]

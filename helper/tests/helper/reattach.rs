@@ -154,6 +154,24 @@ async fn a_run_ends_when_its_grace_passes_with_nobody_back() {
     .await;
 }
 
+#[tokio::test]
+async fn a_run_whose_folder_was_removed_ends_with_its_supervisor() {
+    let home = Home::new();
+    let helper = home.connect().await;
+    let request = bash("setsid sleep 300 & echo ready; wait");
+    let run = request.run;
+    let (_, mut talk) = helper.ask(&Request::Run(Box::new(request))).await;
+    talk.until("ready").await;
+    helper.cut().await;
+    let supervisors = || support::inside(home.path());
+    assert!(!support::left(run).is_empty() && !supervisors().is_empty());
+    std::fs::remove_dir_all(home.run(run)).unwrap();
+    eventually("the end of everybody", || {
+        support::left(run).is_empty() && supervisors().is_empty()
+    })
+    .await;
+}
+
 async fn eventually_async(mut is_so: impl AsyncFnMut() -> bool) {
     let begin = std::time::Instant::now();
     while !is_so().await {

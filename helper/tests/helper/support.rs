@@ -280,6 +280,17 @@ pub(crate) fn left(run: RunId) -> HashMap<i32, String> {
     found
 }
 
+/// The processes whose folder is, or was, below `folder`, by pid.
+pub(crate) fn inside(folder: &Path) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let inside = processes.filter(|entry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    inside
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
 /// Wait until something is so. Processes that are nobody's children tell nobody.
 pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let limit = Instant::now() + PATIENCE;
