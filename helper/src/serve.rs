@@ -300,8 +300,8 @@ impl Server {
             let Some(mut supervisor) = connect(&folder).await else {
                 return self.without_supervisor(stream, run, &folder, request).await;
             };
-            io::Write::write_all(&mut supervisor, &encode(request)?)?;
-            if proxy::run(stream, &mut decoder, supervisor, client).await? {
+            let asked = io::Write::write_all(&mut supervisor, &encode(request)?);
+            if asked.is_ok() && proxy::run(stream, &mut decoder, supervisor, client).await? {
                 stream.finish();
                 return Ok(());
             }

@@ -195,7 +195,7 @@ async fn a_terminal_has_its_size_and_takes_signals_by_its_keys() {
             rows: 17,
         }),
         ..bash(
-            "tty -s && stty size; read line; stty size; trap 'echo int; exit 4' INT; echo on; while :; do read -t 60 x; done",
+            "tty -s && stty size; read line; stty size; trap 'echo int; exit 4' INT; echo on; while :; do read -t 1 x; done",
         )
     };
     let (_, mut talk) = helper.ask(&Request::Run(Box::new(request))).await;
