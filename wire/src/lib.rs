@@ -1,6 +1,6 @@
 //! Answers one question: what do laptop and VM say to each other?
 //!
-//! Start at [`greet`], which finds the other end of a byte pipe and refuses one
+//! Start at [`greet()`], which finds the other end of a byte pipe and refuses one
 //! of another build, then at [`Connection`], which carries any number of
 //! [`Stream`]s over it. A stream begins with one [`Request`] from the laptop and
 //! one [`Reply`] from the VM; `docs/helper-protocol.md` tells what follows.

@@ -123,7 +123,7 @@ impl State {
 }
 
 impl Connection {
-    /// One end over `reader` and `writer`, which have [greeted](crate::greet).
+    /// One end over `reader` and `writer`, which have [greeted](crate::greet()).
     /// The future moves the bytes, and gives the reason when it is over.
     pub fn new<R, W>(side: Side, reader: R, writer: W) -> (Self, impl Future<Output = WireError>)
     where

@@ -31,7 +31,7 @@ pub(crate) struct Slot {
     pub(crate) finish: Half,
     pub(crate) remote_finished: bool,
     pub(crate) remote_reset: bool,
-    /// The [`Stream`] is gone.
+    /// The `Stream` is gone.
     pub(crate) abandoned: bool,
 }
 

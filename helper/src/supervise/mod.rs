@@ -3,7 +3,7 @@
 //!
 //! The supervisor is a process of its own, in a session of its own, and the
 //! subreaper of everything that the command starts. It has one thread, which waits
-//! for whatever comes first: see [`event`](self::event).
+//! for whatever comes first: see [`event`].
 
 mod begin;
 mod client;
