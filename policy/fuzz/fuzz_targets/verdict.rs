@@ -1,0 +1,36 @@
+//! No text makes the command engine panic or hang, and each verdict points into the text.
+
+#![no_main]
+
+use boxery_policy::{Action, Found, Origin, Places, Policy, Reader, Roots, Verdict, resolve_policy};
+use libfuzzer_sys::fuzz_target;
+
+struct NoDisk;
+
+impl Reader for NoDisk {
+    fn read(&self, _: &str) -> Found {
+        Found::Missing
+    }
+    fn canonical(&self, path: &str) -> String {
+        path.to_owned()
+    }
+}
+
+fuzz_target!(|text: &str| {
+    let origin = Origin::Hook("code".to_owned());
+    let Ok(resolved) = resolve_policy(origin, &Places::default(), &NoDisk) else {
+        return;
+    };
+    let links = |_: &str| None;
+    let roots = Roots {
+        home: "/home/u",
+        folder: "/w",
+        links: &links,
+    };
+    match Policy::new(&resolved, &roots).evaluate(Action::Command(text)) {
+        Verdict::Allow => {}
+        Verdict::Deny { span, .. } | Verdict::Unclear { span, .. } => {
+            assert!(text.get(span.start..span.end).is_some());
+        }
+    }
+});

@@ -1,0 +1,22 @@
+//! Every command that a text of shell may run.
+//!
+//! `parse` reads the text in one pass and gives its simple commands, wherever they
+//! stand; `arg` says how much of their words is known; `walk` goes through them and
+//! through what shells and wrappers run in turn, and asks a judge about each.
+
+mod arg;
+mod brace;
+mod crude;
+mod expand;
+mod heads;
+mod inputs;
+mod lexer;
+mod parse;
+mod runs;
+mod script;
+mod tools;
+mod walk;
+mod wrapper;
+
+pub(crate) use arg::{Arg, Shape};
+pub(crate) use walk::{Command, Finding, Judge, walk};
