@@ -123,6 +123,11 @@ pub(super) fn start(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Sta
             let mut set = std::mem::MaybeUninit::uninit();
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
+            // Whoever started the helper may ignore some, and a shell can't trap a
+            // signal that it found ignored. The ones that can't be set stay.
+            for signal in 1..=31 {
+                libc::signal(signal, libc::SIG_DFL);
+            }
             if has_terminal {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
             }

@@ -186,6 +186,26 @@ async fn a_command_that_reads_nothing_holds_up_neither_signals_nor_cancelling() 
 }
 
 #[tokio::test]
+async fn a_command_finds_no_signal_ignored_whatever_the_helper_found() {
+    let home = Home::new();
+    let mut command = tokio::process::Command::new("sh");
+    command
+        .args(["-c", "trap '' HUP INT QUIT TERM PIPE; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_boxery-helper"));
+    let helper = home.connect_to(command).await;
+    let done = helper
+        .run(bash(
+            "grep SigIgn /proc/self/status; trap 'exit 5' INT; kill -INT $$",
+        ))
+        .await;
+    let ignored = String::from_utf8_lossy(&done.stdout);
+    let ignored = ignored.trim().trim_start_matches("SigIgn:\t");
+    // Above 31 are the ones that C libraries keep for themselves.
+    let ignored = u64::from_str_radix(ignored, 16).unwrap() & 0x7fff_ffff;
+    assert_eq!((ignored, done.outcome), (0, Outcome::Exited(5)));
+}
+
+#[tokio::test]
 async fn a_terminal_has_its_size_and_takes_signals_by_its_keys() {
     let home = Home::new();
     let helper = home.connect().await;
