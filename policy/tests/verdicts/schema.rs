@@ -51,14 +51,7 @@ fn every_template_is_valid_and_says_what_it_is_for() {
 #[test]
 fn package_registries_are_not_listed_by_host() {
     let hosts = [
-        "npmjs",
-        "pypi.org",
-        "crates.io",
-        "proxy.golang.org",
-        "debian.org",
-        "ubuntu.com",
-        "rubygems",
-        "yarnpkg",
+        "npmjs", "pypi.", "crates", "golang", "debian", "ubuntu", "rubygems", "yarnpkg",
     ];
     for template in TEMPLATES {
         for host in hosts {
