@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::EntryPath;
 
 /// BLAKE3 of a file's content or of a link's target.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
@@ -31,7 +33,7 @@ impl fmt::Debug for Digest {
 }
 
 /// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A regular file.
     File {
@@ -48,7 +50,7 @@ pub enum EntryKind {
 }
 
 /// One file, link or folder that counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Where.
     pub path: EntryPath,
@@ -69,7 +71,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// The tree of `entries`, whatever their order. Of two with one path the
     /// later one stands, as in a tar stream.
-    pub(crate) fn new(mut entries: Vec<Entry>) -> Self {
+    pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         entries.dedup_by(|later, kept| {
             let same = later.path == kept.path;

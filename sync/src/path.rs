@@ -1,13 +1,17 @@
 //! The name of an entry: bytes, relative to the top of the tree.
 
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 /// A path below the top of a tree: `/` between components, no `.`, `..`, empty
 /// component or NUL. It is bytes, because file names are.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct EntryPath(Box<[u8]>);
 
 impl EntryPath {
@@ -52,10 +56,42 @@ impl EntryPath {
         self.0.rsplit(|b| *b == b'/').next().unwrap_or(&self.0)
     }
 
+    /// Whether it is `other` or lies below it.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0
+            .strip_prefix(&*other.0)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+
     /// Every folder above it, the topmost first.
-    pub(crate) fn folders(&self) -> impl Iterator<Item = Self> + '_ {
+    pub fn folders(&self) -> impl Iterator<Item = Self> + '_ {
         let slashes = self.0.iter().enumerate().filter(|(_, b)| **b == b'/');
         slashes.map(|(at, _)| Self(self.0[..at].into()))
+    }
+}
+
+/// Bytes that spell no path below the top of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a path leads out of the tree")]
+pub struct NoEntryPath;
+
+impl TryFrom<Vec<u8>> for EntryPath {
+    type Error = NoEntryPath;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, NoEntryPath> {
+        Self::parse(&bytes).ok_or(NoEntryPath)
+    }
+}
+
+impl From<EntryPath> for Vec<u8> {
+    fn from(path: EntryPath) -> Self {
+        path.0.into_vec()
+    }
+}
+
+impl Borrow<[u8]> for EntryPath {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -16,6 +16,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::git::{self, GitFacts};
+use crate::stage::{KEPT, STAGE};
 use crate::{EntryPath, ScanOptions, SyncError};
 
 /// The name of the marker file at the top of each copy. It is the copy's own and
@@ -234,8 +235,19 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// What never counts: `.git` at every level, and the copy's marker at the top.
+/// What begins the name of a file that waits beside its place.
+pub(crate) const BESIDE: &str = ".boxery-moving-";
+
+/// What never counts: `.git` at every level, the copy's marker and what syncs put
+/// at the top, and what they left half-way beside its place.
 fn is_fenced_off(path: &EntryPath) -> bool {
-    path.as_bytes() == MARKER.as_bytes()
-        || path.as_bytes().split(|b| *b == b'/').any(|c| c == b".git")
+    let mut components = path.as_bytes().split(|b| *b == b'/');
+    let top = components.next().unwrap_or_default();
+    let own = [MARKER, STAGE, KEPT]
+        .iter()
+        .any(|name| name.as_bytes() == top);
+    own || path
+        .as_bytes()
+        .split(|b| *b == b'/')
+        .any(|c| c == b".git" || c.starts_with(BESIDE.as_bytes()))
 }

@@ -12,6 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::index::{Began, Stamp, StatIndex};
 use crate::{Digest, Entry, EntryKind, EntryPath, Rules, Sieve, Snapshot, SyncError};
 
 /// How often a file that changes while it is read is read again.
@@ -41,6 +42,17 @@ impl Scan {
     /// Read the project `root`: in a git repository the tracked files and the
     /// untracked ones that aren't ignored, elsewhere all that aren't ignored.
     pub fn read(root: &Utf8Path, options: &ScanOptions) -> Result<Self, SyncError> {
+        Self::read_indexed(root, options, &StatIndex::default()).map(|(scan, _)| scan)
+    }
+
+    /// Like [`Scan::read`], but a file that looks as `index` knows it isn't read. Also
+    /// what is known now.
+    pub fn read_indexed(
+        root: &Utf8Path,
+        options: &ScanOptions,
+        index: &StatIndex,
+    ) -> Result<(Self, StatIndex), SyncError> {
+        let began = Began::now();
         let meta = root.as_std_path().metadata();
         let meta = meta.map_err(|source| SyncError::Root {
             root: root.to_owned(),
@@ -69,16 +81,21 @@ impl Scan {
             skipped,
         } = walk;
         let mut unsettled = Vec::new();
-        for reading in hash_all(root.as_std_path(), &files)? {
+        let mut known = StatIndex::default();
+        for reading in hash_all(root.as_std_path(), &files, index)? {
+            if let (Some(entry), Some(stamp)) = (&reading.entry, reading.stamp) {
+                known.note(began, stamp, entry.clone());
+            }
             entries.extend(reading.entry);
             unsettled.extend(reading.unsettled);
         }
-        Ok(Self {
+        let scan = Self {
             snapshot: Snapshot::new(entries),
             rules,
             unsettled,
             skipped,
-        })
+        };
+        Ok((scan, known))
     }
 }
 
@@ -211,10 +228,16 @@ pub(crate) fn link_entry(path: EntryPath, target: &[u8]) -> Entry {
 struct Reading {
     entry: Option<Entry>,
     unsettled: Option<EntryPath>,
+    /// How it looked, if it stayed so.
+    stamp: Option<Stamp>,
 }
 
 /// Read `files` with as many threads as there are processors.
-fn hash_all(root: &Path, files: &[EntryPath]) -> Result<Vec<Reading>, SyncError> {
+fn hash_all(
+    root: &Path,
+    files: &[EntryPath],
+    index: &StatIndex,
+) -> Result<Vec<Reading>, SyncError> {
     let workers = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
         .min(8);
@@ -223,7 +246,10 @@ fn hash_all(root: &Path, files: &[EntryPath]) -> Result<Vec<Reading>, SyncError>
         let mut done = Vec::new();
         let mut buffer = vec![0; 128 * 1024];
         while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(hash_settled(root, path, &mut buffer, File::read)?);
+            done.push(match as_known(root, path, index) {
+                Some(reading) => reading,
+                None => hash_settled(root, path, &mut buffer, File::read)?,
+            });
         }
         Ok(done)
     };
@@ -241,6 +267,21 @@ fn hash_all(root: &Path, files: &[EntryPath]) -> Result<Vec<Reading>, SyncError>
             );
         }
         Ok(all)
+    })
+}
+
+/// A file that looks as it did when it was hashed.
+fn as_known(root: &Path, path: &EntryPath, index: &StatIndex) -> Option<Reading> {
+    if index.is_empty() {
+        return None;
+    }
+    let meta = root.join(path.as_path()).symlink_metadata().ok()?;
+    let stamp = Stamp::of_metadata(&meta);
+    let entry = index.get(path, &stamp)?;
+    Some(Reading {
+        entry: Some(entry.clone()),
+        unsettled: None,
+        stamp: Some(stamp),
     })
 }
 
@@ -289,11 +330,13 @@ fn hash_settled(
             return Ok(Reading {
                 entry: Some(entry),
                 unsettled: None,
+                stamp: Some(Stamp::of_metadata(&after)),
             });
         }
         last = Reading {
             entry: Some(entry),
             unsettled: Some(path.clone()),
+            stamp: None,
         };
     }
     Ok(last)
