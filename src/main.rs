@@ -17,7 +17,6 @@ mod hook;
 mod inside;
 mod place;
 mod policy_file;
-mod ports;
 mod prove;
 mod random;
 mod reach;

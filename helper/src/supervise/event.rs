@@ -238,7 +238,6 @@ impl Supervisor {
             | Request::Attach { .. }
             | Request::Jobs
             | Request::Ports
-            | Request::WatchPorts { .. }
             | Request::Put { .. }
             | Request::Get { .. }
             | Request::Forward { .. } => (

@@ -173,10 +173,7 @@ pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Ru
         None => GRACE_ALONE,
     };
     Ok(Run {
-        run: match request.id {
-            Some(id) => id,
-            None => RunId(crate::random::bytes()?),
-        },
+        run: RunId(crate::random::bytes()?),
         argv: request.argv.iter().map(blob).collect(),
         cwd: request.cwd.as_deref().map(Blob::from),
         env: request

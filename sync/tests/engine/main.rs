@@ -1,0 +1,7 @@
+//! Project and copy on one disk, made the same by the engine: the model test with its
+//! crashes, and the hazards one by one.
+
+mod apply;
+mod model;
+mod pair;
+mod reconcile;
