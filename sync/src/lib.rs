@@ -6,9 +6,9 @@
 //! copy's side as a tar stream under the same rules, [`Drift::between`] compares
 //! the two, and [`write_seed`] writes the project as a tar stream for a VM.
 //!
-//! To make them the same, [`reconcile`] the two [`Tree`]s with the last common state,
+//! To make them the same, [`reconcile()`] the two [`Tree`]s with the last common state,
 //! which a [`Base`] keeps, into a [`Plan`]; let [`check`] hold it back where a person
-//! must be asked; put what is missing into each side's [`Stage`] and [`apply`] it.
+//! must be asked; put what is missing into each side's [`Stage`] and [`apply()`] it.
 //!
 //! Invariant: only a complete reading becomes a [`Snapshot`]. A stream that was
 //! cut, a folder that can't be listed and a git that doesn't answer are errors,
