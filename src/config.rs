@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use boxery_pin::{DriftRule, Mode, RemotePath, VmName};
-use boxery_remote::PipeChoice;
+use boxery_remote::{PipeChoice, PortChoice};
 
 use crate::error::Failure;
 
@@ -63,6 +63,9 @@ pub(crate) struct Vm {
     /// Which way to reach it.
     #[serde(default)]
     pub(crate) pipe: PipeChoice,
+    /// Which TCP ports on which a run listens there are offered here by themselves.
+    #[serde(default)]
+    pub(crate) ports: PortChoice,
     /// The VM's `/etc/machine-id` when it was added.
     #[serde(default)]
     pub(crate) machine_id: Option<String>,

@@ -17,6 +17,7 @@ mod hook;
 mod inside;
 mod place;
 mod policy_file;
+mod ports;
 mod prove;
 mod random;
 mod reach;

@@ -1,5 +1,7 @@
 //! Streams whose bytes go to a port of the VM, or to a process of ours.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use boxery_wire::{Failure, Reply, Stream, WireError};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -7,12 +9,17 @@ use tokio::net::TcpStream;
 /// What is read at once.
 const PIECE: usize = 64 * 1024;
 
-/// Connect to the port on the loopback and pass bytes on both ways.
-pub(crate) async fn run(stream: &Stream, port: u16) -> Result<(), WireError> {
-    let connected = match TcpStream::connect(("127.0.0.1", port)).await {
-        Ok(connected) => Ok(connected),
-        Err(_) => TcpStream::connect(("::1", port)).await,
-    };
+/// The addresses of a port on the loopback.
+pub(crate) fn loopback(port: u16) -> Vec<SocketAddr> {
+    vec![
+        (Ipv4Addr::LOCALHOST, port).into(),
+        (Ipv6Addr::LOCALHOST, port).into(),
+    ]
+}
+
+/// Connect to the first of `addresses` that answers and pass bytes on both ways.
+pub(crate) async fn run(stream: &Stream, addresses: &[SocketAddr]) -> Result<(), WireError> {
+    let connected = TcpStream::connect(addresses).await;
     let Ok(mut server) = connected else {
         stream
             .send_message(&Reply::Failed(Failure::Refused))

@@ -153,7 +153,16 @@ impl Server {
             Request::Put { .. } | Request::Get { .. } => {
                 return self.copy(stream, decoder, &request).await;
             }
-            Request::Forward { port } => return forward::run(stream, port).await,
+            Request::WatchPorts { whose } => {
+                return ports::watch(stream, &self.folders, &whose).await;
+            }
+            Request::Forward { port, whose } => {
+                let addresses = match whose {
+                    Some(whose) => ports::addresses(&self.folders, &whose, port),
+                    None => forward::loopback(port),
+                };
+                return forward::run(stream, &addresses).await;
+            }
             Request::Run(run) => return self.start(stream, decoder, run).await,
             Request::Attach { run, .. } => {
                 return self

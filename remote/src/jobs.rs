@@ -1,6 +1,6 @@
 //! Runs that outlive their call: jobs of the VM.
 
-use boxery_wire::{Blob, Decoder, FromRun, Reply, Request, Run, RunId, Stdin};
+use boxery_wire::{Blob, Decoder, FromRun, Reply, Request, Run, RunId, Stdin, Whose};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::link::Stream;
@@ -31,6 +31,11 @@ pub async fn ports(way: &Way) -> Result<Vec<Port>, RemoteError> {
         Reply::Ports(ports) => Ok(ports),
         other => Err(unfit(&other)),
     }
+}
+
+/// A name for a run that is to be started.
+pub fn new_id() -> Result<JobId, RemoteError> {
+    Ok(RunId(crate::random::bytes()?))
 }
 
 /// Start a job. It is executed at most once: when the connection breaks before the
@@ -127,10 +132,15 @@ async fn ended(way: &Way, request: &Request) -> Result<End, RemoteError> {
     }
 }
 
-/// A stream that is connected to `port` of the VM's loopback.
-pub(crate) async fn connect_port(way: &Way, port: u16) -> Result<(Stream, Decoder), RemoteError> {
+/// A stream that is connected to `port` of the VM's loopback, or with `whose` to the
+/// socket on which one of these runs listens.
+pub(crate) async fn connect_port(
+    way: &Way,
+    port: u16,
+    whose: Option<Whose>,
+) -> Result<(Stream, Decoder), RemoteError> {
     let stream = way.stream().await?;
-    let (reply, decoder) = begin(&stream, &Request::Forward { port }).await?;
+    let (reply, decoder) = begin(&stream, &Request::Forward { port, whose }).await?;
     match reply {
         Reply::Started => Ok((stream, decoder)),
         other => Err(unfit(&other)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::daemon::{self, NoDaemon, Site};
+use crate::daemon::{self, NoDaemon, Pool, Site};
 use crate::link::{Link, Stream};
 use crate::{Ask, HostKey, PipeChoice, RemoteError, Route};
 
@@ -23,6 +23,8 @@ pub struct Through {
 pub struct Way {
     route: Option<Route>,
     through: Option<Through>,
+    /// This process is the daemon, and these are its connections.
+    pool: Option<Arc<Pool>>,
     state: Mutex<State>,
 }
 
@@ -55,6 +57,7 @@ impl Way {
         let way = Self {
             route: Some(route),
             through,
+            pool: None,
             state: Mutex::default(),
         };
         let stream = way.connect(ask).await?;
@@ -71,8 +74,25 @@ impl Way {
         Self {
             route: None,
             through: None,
+            pool: None,
             state: Mutex::new(state),
         }
+    }
+
+    /// A way of the daemon's own, over its connections.
+    pub(crate) fn pooled(route: Route, pool: Arc<Pool>) -> Self {
+        Self {
+            route: Some(route),
+            through: None,
+            pool: Some(pool),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The daemon that this way goes through, and what it is asked for.
+    pub(crate) async fn daemon(&self) -> Option<(&Site, &Route)> {
+        let (through, route) = (self.through.as_ref()?, self.route.as_ref()?);
+        self.is_shared().await.then_some((&through.site, route))
     }
 
     /// A stream to the helper; nobody is asked for anything.
@@ -100,6 +120,9 @@ impl Way {
     }
 
     async fn connect(&self, ask: Ask<'_>) -> Result<Stream, RemoteError> {
+        if let (Some(pool), Some(route)) = (&self.pool, &self.route) {
+            return pool.stream(route).await.map(|(stream, _use)| stream);
+        }
         let mut state = self.state.lock().await;
         if let (Some(through), Some(route), false) = (&self.through, &self.route, state.alone) {
             match daemon::connect(&through.site, &through.starter, route).await {

@@ -45,7 +45,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         jobs::machine(&way)
             .await
             .map_err(|error| reach::failure(&name, error))?;
-        let forward = Forward::listen(local, port, local == port).await?;
+        let forward = if local == port {
+            Forward::listen_near(local, port, None).await?
+        } else {
+            Forward::listen(local, port).await?
+        };
         app.ui.say(format_args!(
             "127.0.0.1:{} is port {port} of {name}; Ctrl-C ends it",
             forward.local()?

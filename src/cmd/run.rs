@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use boxery_pin::{DriftRule, Mode, PathMap, RemotePath, VmName};
 use boxery_record::{Event, Kind};
-use boxery_remote::{Cancel, Output, RunEnd, RunExit, RunIo, RunRequest, Way};
+use boxery_remote::{Cancel, Output, RunEnd, RunExit, RunIo, RunRequest, Way, jobs};
 use boxery_router::{Spool, Ticket, Tickets};
 
 use crate::app::App;
@@ -17,6 +18,7 @@ use crate::config::Config;
 use crate::error::{Failure, OrHint as _};
 use crate::exit::Exit;
 use crate::place::{self, Here};
+use crate::ports::Ports;
 use crate::terminal::Raw;
 use crate::{copy, env, policy_file, reach};
 
@@ -84,8 +86,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         ));
     }
     reach::block_on(async {
-        let way = reach::open(app, &plan.vm, vm).await?;
+        let way = Arc::new(reach::open(app, &plan.vm, vm).await?);
+        let id = jobs::new_id().map_err(|error| reach::failure(&plan.vm, error))?;
+        let ports = Ports::new(&way, &plan.vm, vm, &plan.session(), id);
         notes.extend(drift_note(app, &plan, &way).await?);
+        notes.extend(ports.news().await);
         app.record(&event(Kind::RunStarted, &plan, plan.ticket.as_ref()));
         let terminal = args.tty.then(Raw::enter).transpose().map_err(|error| {
             Failure::from(error).hint("`--tty` needs a terminal as standard input")
@@ -98,15 +103,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             env: variables(&args.env),
             timeout: args.timeout,
             session: plan.session(),
+            id: Some(id),
             ..RunRequest::default()
         };
         let end = if args.json {
-            run_as_json(app, &plan, args, &way, &request, notes).await
+            run_as_json(app, &plan, args, &request, &ports, notes).await
         } else {
             for note in &notes {
                 app.ui.note(note);
             }
-            run_streaming(&plan, &way, &request).await
+            run_streaming(app, &plan, &request, &ports).await
         };
         drop(terminal);
         let mut ended = event(Kind::RunEnded, &plan, plan.ticket.as_ref());
@@ -123,6 +129,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             for note in closing_notes(&plan, args, end) {
                 app.ui.note(note);
             }
+            for note in ports.closing(end).await {
+                app.ui.note(note);
+            }
         }
         Ok(Exit::Command(end.exit.code()))
     })?
@@ -132,7 +141,8 @@ impl Plan {
     /// The agent's session; empty outside one.
     fn session(&self) -> String {
         let session = self.ticket.as_ref().and_then(|t| t.session.as_ref());
-        session.map(ToString::to_string).unwrap_or_default()
+        let session = session.map(ToString::to_string);
+        session.or_else(env::claude_session_id).unwrap_or_default()
     }
 }
 
@@ -326,9 +336,10 @@ pub(crate) async fn cancelled() -> Cancel {
 }
 
 async fn run_streaming(
+    app: &App,
     plan: &Plan,
-    way: &Way,
     request: &RunRequest,
+    ports: &Ports,
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
     // A call of an agent never reads: what stands on its stdin is the agent's own.
     let wanted = request.terminal.is_some() || env::stdin_is_piped();
@@ -339,10 +350,13 @@ async fn run_streaming(
     };
     let io = RunIo {
         stdin,
-        stdout: Box::pin(tokio::io::stdout()),
-        stderr: Box::pin(tokio::io::stderr()),
+        stdout: ports.watched(Box::pin(tokio::io::stdout())),
+        stderr: ports.watched(Box::pin(tokio::io::stderr())),
     };
-    boxery_remote::run(way, request, io, cancelled()).await
+    // Not in the middle of what a terminal of the command's own shows.
+    let tell = request.terminal.is_none().then_some(app.ui);
+    let running = boxery_remote::run(ports.way(), request, io, cancelled());
+    ports.beside(Box::pin(running), tell).await
 }
 
 /// A run as one JSON object.
@@ -363,8 +377,8 @@ async fn run_as_json(
     app: &App,
     plan: &Plan,
     args: &Args,
-    way: &Way,
     request: &RunRequest,
+    ports: &Ports,
     mut notes: Vec<String>,
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
     let (mut stdout, stdout_end) = tokio::io::duplex(1 << 16);
@@ -377,13 +391,15 @@ async fn run_as_json(
         stderr: output(stderr_end),
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
+    let running = boxery_remote::run(ports.way(), request, io, cancelled());
     let (end, _, _) = tokio::join!(
-        boxery_remote::run(way, request, io, cancelled()),
+        ports.beside(Box::pin(running), None),
         tokio::io::AsyncReadExt::read_to_end(&mut stdout, &mut out),
         tokio::io::AsyncReadExt::read_to_end(&mut stderr, &mut err),
     );
     let end = end?;
     notes.extend(closing_notes(plan, args, end));
+    notes.extend(ports.closing(end).await);
     let report = Report {
         vm: &plan.vm,
         cwd: plan.cwd.as_ref(),

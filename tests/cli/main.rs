@@ -17,6 +17,7 @@ mod hook_protects;
 mod install;
 mod jobs;
 mod pin;
+mod ports;
 mod roundtrip;
 mod scene;
 mod sshd;

@@ -28,6 +28,8 @@ pub(crate) struct Vm {
     ended: Arc<AtomicBool>,
     /// The connections that it took.
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    /// Holds a network of its own, which connections on it see.
+    network: Option<Child>,
     /// For the system pipe: `ssh` looks for keys in the home that passwd(5) names.
     agent: Option<Child>,
 }
@@ -41,6 +43,22 @@ impl Vm {
 
     /// The same over the pipe of that name.
     pub(crate) fn start_over(sandbox: &Sandbox, lines: &str, pipe: &str) -> Self {
+        Self::set_up(sandbox, "dev", lines, pipe, None)
+    }
+
+    /// The VM `name` over that pipe with a network of its own: what listens there
+    /// doesn't listen here.
+    pub(crate) fn start_apart(sandbox: &Sandbox, name: &str, pipe: &str) -> Self {
+        Self::set_up(sandbox, name, "", pipe, Some(start_network()))
+    }
+
+    fn set_up(
+        sandbox: &Sandbox,
+        name: &str,
+        lines: &str,
+        pipe: &str,
+        network: Option<Child>,
+    ) -> Self {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
             .into_iter()
             .find(|p| Path::new(p).exists());
@@ -48,8 +66,15 @@ impl Vm {
         let folder = TempDir::new().unwrap();
         let folder_path = folder.path().to_owned();
         let ssh = sandbox.home().join(".ssh");
-        fs::DirBuilder::new().mode(0o700).create(&ssh).unwrap();
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&ssh)
+            .unwrap();
         for key in [folder.path().join("host_key"), ssh.join("id_ed25519")] {
+            if key.exists() {
+                continue;
+            }
             let made = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
                 .arg(key)
@@ -89,6 +114,9 @@ impl Vm {
         let streams = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&streams);
         let (watch, config) = (Arc::clone(&ended), at("sshd_config"));
+        let inside = network
+            .as_ref()
+            .map(|network| format!("--net=/proc/{}/ns/net", network.id()));
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 if watch.load(Ordering::SeqCst) {
@@ -97,7 +125,15 @@ impl Vm {
                 let connection = connection.unwrap();
                 kept.lock().unwrap().push(connection.try_clone().unwrap());
                 let socket = OwnedFd::from(connection);
-                let mut child = Command::new(sshd)
+                let mut command = match &inside {
+                    Some(network) => {
+                        let mut command = Command::new("nsenter");
+                        command.args([network, sshd]);
+                        command
+                    }
+                    None => Command::new(sshd),
+                };
+                let mut child = command
                     .args(["-i", "-f", &config])
                     .stdin(Stdio::from(socket.try_clone().unwrap()))
                     .stdout(Stdio::from(socket))
@@ -113,6 +149,7 @@ impl Vm {
             port,
             ended,
             streams,
+            network,
             agent: (pipe == "system").then(|| start_agent(&folder_path, &ssh.join("id_ed25519"))),
         };
         let user = Command::new("id").arg("-un").output().unwrap();
@@ -121,17 +158,25 @@ impl Vm {
         fs::create_dir_all(&config).unwrap();
         // boxery's own list: ssh looks for the user's in the home that passwd(5) names.
         let known = format!("[127.0.0.1]:{port} {host_key}");
-        fs::write(config.join("known_hosts"), known).unwrap();
-        fs::write(
-            config.join("config.toml"),
-            format!(
-                "[vm.dev]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"{pipe}\"\n",
+        append(&config.join("known_hosts"), &known);
+        append(
+            &config.join("config.toml"),
+            &format!(
+                "[vm.{name}]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"{pipe}\"\n",
                 user.trim(),
                 vm.dir().display()
             ),
-        )
-        .unwrap();
+        );
         vm
+    }
+
+    /// A program in the VM's network that is no run of anybody's.
+    pub(crate) fn beside(&self, program: &str) -> Command {
+        let network = self.network.as_ref().expect("it has a network of its own");
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", network.id()));
+        command.arg(program);
+        command
     }
 
     /// The fingerprint of its host key.
@@ -182,11 +227,39 @@ impl Drop for Vm {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(("127.0.0.1", self.port)));
-        if let Some(agent) = &mut self.agent {
-            drop(agent.kill());
-            drop(agent.wait());
+        for child in [&mut self.agent, &mut self.network].into_iter().flatten() {
+            drop(child.kill());
+            drop(child.wait());
         }
     }
+}
+
+fn append(file: &Path, text: &str) {
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .unwrap();
+    std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+}
+
+/// A network with nothing but a loopback device, which goes when this is killed.
+fn start_network() -> Child {
+    let mut network = Command::new("unshare")
+        .args(["-n", "sh", "-c"])
+        .arg("ip link set lo up && echo up && exec cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test needs unshare: install util-linux");
+    let mut line = String::new();
+    let stdout = network.stdout.as_mut().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    assert_eq!(
+        line, "up\n",
+        "this test needs network namespaces: run it as root"
+    );
+    network
 }
 
 /// An agent of the test's own that holds `key`.

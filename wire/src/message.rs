@@ -89,6 +89,12 @@ pub enum Request {
     },
     /// On which TCP ports do runs and jobs listen? [`Reply::Ports`].
     Ports,
+    /// Tell on which TCP ports these runs listen, now and whenever that changes.
+    /// [`Reply::Started`], then [`FromPorts`]. The laptop sends nothing.
+    WatchPorts {
+        /// The runs.
+        whose: Whose,
+    },
     /// Copy files to the VM. [`Reply::Started`], then [`Item`]s up and [`Taken`]
     /// down.
     Put {
@@ -107,7 +113,29 @@ pub enum Request {
     Forward {
         /// The port.
         port: u16,
+        /// Only to a socket on which one of these runs listens at that moment,
+        /// wherever it is bound.
+        whose: Option<Whose>,
     },
+}
+
+/// Runs that belong together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// Those of an agent's session.
+    Session(String),
+    /// A run that belongs to no session.
+    Run(RunId),
+}
+
+/// From the VM, to [`Request::WatchPorts`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromPorts {
+    /// They listen on these now.
+    Now(Vec<Port>),
+    /// None of them lives any more; nothing follows.
+    Over,
 }
 
 /// A command to run.

@@ -238,6 +238,7 @@ impl Supervisor {
             | Request::Attach { .. }
             | Request::Jobs
             | Request::Ports
+            | Request::WatchPorts { .. }
             | Request::Put { .. }
             | Request::Get { .. }
             | Request::Forward { .. } => (

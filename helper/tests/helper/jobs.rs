@@ -1,6 +1,8 @@
 //! Jobs: runs that nobody has to be there for.
 
-use boxery_wire::{End, FromRun, Job, JobState, Outcome, Reply, Request, Run, RunId, Why};
+use boxery_wire::{
+    End, FromPorts, FromRun, Job, JobState, Outcome, Reply, Request, Run, RunId, Whose, Why,
+};
 
 use crate::support::{self, Helper, Home, bash, eventually};
 
@@ -151,7 +153,7 @@ async fn a_port_is_listed_while_its_run_listens() {
     };
     let session = "agent-1".to_owned();
     assert_eq!(ports, [boxery_wire::Port { port, run, session }]);
-    let (reply, talk) = helper.ask(&Request::Forward { port }).await;
+    let (reply, talk) = helper.ask(&Request::Forward { port, whose: None }).await;
     assert_eq!(reply, Reply::Started);
     talk.stream.send(b"hello".to_vec()).await.unwrap();
     let mut answer = Vec::new();
@@ -164,6 +166,69 @@ async fn a_port_is_listed_while_its_run_listens() {
         helper.ask(&Request::Ports).await.0,
         Reply::Ports(Vec::new())
     );
-    let (reply, _) = helper.ask(&Request::Forward { port }).await;
+    let (reply, _) = helper.ask(&Request::Forward { port, whose: None }).await;
     assert_eq!(reply, Reply::Failed(boxery_wire::Failure::Refused));
+}
+
+#[tokio::test]
+async fn who_watches_a_session_hears_of_its_ports_and_of_no_others() {
+    let home = Home::new();
+    let helper = home.connect().await;
+    let server = "import signal, socket\n\
+        s = socket.create_server((\"127.0.0.1\", 0))\n\
+        print(s.getsockname()[1], flush=True)\n\
+        signal.pause()";
+    let text = format!("exec python3 -c '{server}'");
+    // Of nobody's, of the same user's, and of the session's.
+    let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let foreign = foreign.local_addr().unwrap().port();
+    let mut other = bash(&text);
+    (other.job, other.session) = (true, "agent-2".to_owned());
+    let other_run = other.run;
+    helper.ask(&Request::Run(Box::new(other))).await;
+    let run = start(&helper, &text).await;
+    let port = async |run| {
+        let mut line = Vec::new();
+        while line.is_empty() {
+            line = tail(&helper, run, false).await.0;
+        }
+        String::from_utf8(line)
+            .unwrap()
+            .trim()
+            .parse::<u16>()
+            .unwrap()
+    };
+    let (own, others) = (port(run).await, port(other_run).await);
+
+    let whose = Whose::Session("agent-1".to_owned());
+    let watched = Request::WatchPorts {
+        whose: whose.clone(),
+    };
+    let (reply, mut talk) = helper.ask(&watched).await;
+    assert_eq!(reply, Reply::Started);
+    let session = "agent-1".to_owned();
+    let now = FromPorts::Now(vec![boxery_wire::Port {
+        port: own,
+        run,
+        session,
+    }]);
+    assert_eq!(talk.next::<FromPorts>().await, Some(now));
+    for (port, want) in [
+        (own, Reply::Started),
+        (others, Reply::Failed(boxery_wire::Failure::Refused)),
+        (foreign, Reply::Failed(boxery_wire::Failure::Refused)),
+    ] {
+        let whose = Some(whose.clone());
+        let (reply, _talk) = helper.ask(&Request::Forward { port, whose }).await;
+        assert_eq!(reply, want, "{port}");
+    }
+    helper.ask(&Request::Stop { run }).await;
+    // The socket may be seen to be gone before the run is.
+    let mut last = talk.next::<FromPorts>().await;
+    if last == Some(FromPorts::Now(Vec::new())) {
+        last = talk.next::<FromPorts>().await;
+    }
+    assert_eq!(last, Some(FromPorts::Over));
+    assert_eq!(talk.next::<FromPorts>().await, None);
+    helper.ask(&Request::Stop { run: other_run }).await;
 }

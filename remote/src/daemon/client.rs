@@ -10,8 +10,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::Site;
-use super::greeting::{Answer, Build, Hello, Status, Wish, receive, send};
-use crate::{RemoteError, Route};
+use super::greeting::{Answer, Build, Hello, PortsWish, Status, Telling, Wish, receive, send};
+use crate::{Announced, RemoteError, Route, WantedPorts};
 
 /// How long a daemon may take to come up.
 const START: Duration = Duration::from_secs(5);
@@ -70,12 +70,46 @@ pub async fn connect(
             Ok(Answer::Newer) => {
                 return Err(NoDaemon::Absent("the daemon is of a newer build".into()));
             }
-            Ok(Answer::Status(_) | Answer::Stopping) => {
+            Ok(Answer::Status(_) | Answer::Stopping | Answer::Ports(_)) => {
                 return Err(NoDaemon::Absent("the daemon misunderstood".into()));
             }
         }
     }
     Err(NoDaemon::Absent("the daemon went away".into()))
+}
+
+/// Tell `say` what is offered of `wanted` here, once or for as long as the runs and
+/// the daemon live. Nothing where there is no daemon of this build.
+pub(crate) async fn ports(
+    site: &Site,
+    route: &Route,
+    wanted: &WantedPorts,
+    telling: Telling,
+    mut say: impl FnMut(Vec<Announced>),
+) {
+    let Ok(mut daemon) = ask_for_ports(site, route, wanted, telling).await else {
+        return;
+    };
+    while let Ok(Answer::Ports(now)) = receive(&mut daemon).await {
+        say(now);
+    }
+}
+
+async fn ask_for_ports(
+    site: &Site,
+    route: &Route,
+    wanted: &WantedPorts,
+    telling: Telling,
+) -> io::Result<UnixStream> {
+    let mut stream = dial(site).await?;
+    let build = Build::own().ok_or(io::ErrorKind::NotFound)?;
+    let wish = Wish::Ports(Box::new(PortsWish {
+        route: route.clone(),
+        wanted: wanted.clone(),
+        telling,
+    }));
+    send(&mut stream, &Hello { build, wish }).await?;
+    Ok(stream)
 }
 
 /// What the daemon does; `None` when there is none.

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::{RemoteError, Route};
+use crate::{Announced, RemoteError, Route, WantedPorts};
 
 /// Longest message.
 const LIMIT: u32 = 1024 * 1024;
@@ -57,10 +57,35 @@ pub(super) struct Hello {
 pub(super) enum Wish {
     /// A stream to the helper of this VM.
     Stream(Box<Route>),
+    /// Ports of the VM on this laptop.
+    Ports(Box<PortsWish>),
     /// What the daemon does.
     Status,
     /// Its end.
     Stop,
+}
+
+/// Ports that a client wants to be offered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PortsWish {
+    /// The way to the VM.
+    pub(super) route: Route,
+    /// Whose, and which.
+    pub(super) wanted: WantedPorts,
+    /// How much the client wants to know.
+    pub(super) telling: Telling,
+}
+
+/// What of the ports is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Telling {
+    /// What is known at this moment.
+    News,
+    /// What the VM says at this moment.
+    Once,
+    /// That and every change.
+    Follow,
 }
 
 /// What the daemon answers.
@@ -75,6 +100,8 @@ pub(super) enum Answer {
     Older,
     /// The daemon is newer than the client.
     Newer,
+    /// What is offered now.
+    Ports(Vec<Announced>),
     /// What it does.
     Status(Status),
     /// It ends.
@@ -126,6 +153,21 @@ pub struct Status {
     pub clients: usize,
     /// The VMs to which it has a connection.
     pub connections: Vec<Connection>,
+    /// The ports that it offers here by itself.
+    pub ports: Vec<Offered>,
+}
+
+/// A port of a VM that is offered here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Offered {
+    /// The VM's name.
+    pub vm: String,
+    /// The VM's port.
+    pub port: u16,
+    /// The port of 127.0.0.1 here.
+    pub local: u16,
+    /// The run or job that listens.
+    pub job: String,
 }
 
 /// A connection that is kept.

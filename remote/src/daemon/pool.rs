@@ -10,7 +10,7 @@ use crate::{RemoteError, Route};
 
 /// All connections.
 #[derive(Default)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     slots: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
@@ -24,7 +24,7 @@ struct Slot {
 }
 
 /// One stream in use.
-pub(super) struct Use(Arc<Slot>);
+pub(crate) struct Use(Arc<Slot>);
 
 impl Drop for Use {
     fn drop(&mut self) {
@@ -35,7 +35,7 @@ impl Drop for Use {
 impl Pool {
     /// A stream over the route's connection, which is opened where there is none.
     /// Nothing is queued: a VM that can't be reached is an error now.
-    pub(super) async fn stream(&self, route: &Route) -> Result<(Stream, Use), RemoteError> {
+    pub(crate) async fn stream(&self, route: &Route) -> Result<(Stream, Use), RemoteError> {
         let key = serde_json::to_string(route).unwrap_or_default();
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Site;
-use super::greeting::{Answer, Build, Hello, Status, Told, Wish, receive, send};
+use super::greeting::{
+    Answer, Build, Hello, PortsWish, Status, Telling, Told, Wish, receive, send,
+};
+use super::offers::Offers;
 use super::pool::Pool;
 use super::relay::relay;
 use crate::Route;
@@ -58,7 +61,8 @@ pub async fn serve(
         build,
         version: version.to_owned(),
         since: Instant::now(),
-        pool: Pool::default(),
+        pool: Arc::default(),
+        offers: Offers::default(),
         clients: AtomicUsize::new(0),
         left: Notify::new(),
         retired: AtomicBool::new(false),
@@ -84,7 +88,7 @@ pub async fn serve(
             }
             () = daemon.left.notified() => idle_since = Instant::now(),
             () = sleep_until(idle_since + idle) => {
-                if daemon.clients.load(Ordering::SeqCst) == 0 { break "idle" }
+                if daemon.clients.load(Ordering::SeqCst) == 0 && daemon.offers.is_idle() { break "idle" }
                 idle_since = Instant::now();
             }
             _ = terminate.recv() => break "terminated",
@@ -96,6 +100,7 @@ pub async fn serve(
     if still_ours() {
         drop(std::fs::remove_file(&path));
     }
+    daemon.offers.close();
     // The next one may serve from here on, while old streams are drained.
     drop(lock);
     daemon.unlocked.send_replace(true);
@@ -122,7 +127,8 @@ struct Daemon {
     build: Build,
     version: String,
     since: Instant,
-    pool: Pool,
+    pool: Arc<Pool>,
+    offers: Offers,
     clients: AtomicUsize,
     left: Notify,
     /// Whether a newer build takes over.
@@ -161,6 +167,7 @@ impl Daemon {
                     version: self.version.clone(),
                     clients: self.clients.load(Ordering::SeqCst),
                     connections: self.pool.list(),
+                    ports: self.offers.list(),
                 };
                 drop(send(&mut stream, &Answer::Status(status)).await);
             }
@@ -169,6 +176,11 @@ impl Daemon {
                 self.stopping.notify_one();
                 // Open until this process ends, so that the client sees when.
                 std::future::pending::<()>().await;
+            }
+            Wish::Ports(wish) => {
+                if hello.build == self.build && !self.retired.load(Ordering::SeqCst) {
+                    self.ports(stream, &wish).await;
+                }
             }
             Wish::Stream(route) => {
                 if hello.build.is_newer(self.build) {
@@ -185,6 +197,32 @@ impl Daemon {
                     let _guest = Guest(Arc::clone(&self));
                     self.stream(stream, &route).await;
                 }
+            }
+        }
+    }
+
+    /// Offer ports, and tell the client as much as it wants to know.
+    async fn ports(&self, mut client: UnixStream, wish: &PortsWish) {
+        if wish.telling == Telling::News {
+            let news = self.offers.news(&self.pool, wish);
+            drop(send(&mut client, &Answer::Ports(news)).await);
+            return;
+        }
+        let mut offers = self.offers.want(&self.pool, wish);
+        if offers.wait_for(Option::is_some).await.is_err() {
+            return;
+        }
+        let (mut from, mut to) = client.split();
+        loop {
+            let news = self.offers.tell(wish);
+            if send(&mut to, &Answer::Ports(news)).await.is_err() || wish.telling == Telling::Once {
+                return;
+            }
+            let mut byte = [0];
+            tokio::select! {
+                changed = offers.changed() => if changed.is_err() { return },
+                // It says nothing more: it is gone.
+                _ = tokio::io::AsyncReadExt::read(&mut from, &mut byte) => return,
             }
         }
     }

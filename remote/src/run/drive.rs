@@ -173,7 +173,10 @@ pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Ru
         None => GRACE_ALONE,
     };
     Ok(Run {
-        run: RunId(crate::random::bytes()?),
+        run: match request.id {
+            Some(id) => id,
+            None => RunId(crate::random::bytes()?),
+        },
         argv: request.argv.iter().map(blob).collect(),
         cwd: request.cwd.as_deref().map(Blob::from),
         env: request

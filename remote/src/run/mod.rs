@@ -13,7 +13,7 @@ mod sink;
 use std::pin::Pin;
 use std::time::Duration;
 
-use boxery_wire::Size;
+use boxery_wire::{RunId, Size};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -40,6 +40,8 @@ pub struct RunRequest {
     pub grace: Option<Duration>,
     /// The agent's session, empty for none.
     pub session: String,
+    /// Its name; one is made where there is none.
+    pub id: Option<RunId>,
 }
 
 /// A stream of bytes from the laptop.

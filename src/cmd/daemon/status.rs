@@ -41,5 +41,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         }
         app.ui.table(&rows);
     }
+    if !status.ports.is_empty() {
+        let mut rows = vec![["VM", "PORT", "HERE"].map(str::to_owned).to_vec()];
+        for offer in status.ports {
+            let here = format!("127.0.0.1:{}", offer.local);
+            rows.push(vec![offer.vm, offer.port.to_string(), here]);
+        }
+        app.ui.table(&rows);
+    }
     Ok(Exit::Done)
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
+use std::sync::Arc;
 
 use boxery_pin::{RemotePath, VmName};
 use boxery_remote::{RunRequest, jobs};
@@ -11,6 +12,7 @@ use crate::cmd::run::{parse_variable, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
+use crate::ports::Ports;
 use crate::{policy_file, reach};
 
 /// Start a command on a VM that goes on when you leave
@@ -55,12 +57,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         session: crate::env::claude_session_id().unwrap_or_default(),
         ..RunRequest::default()
     };
-    let job = reach::block_on(async {
-        let way = reach::open(app, &name, vm).await?;
-        jobs::start(&way, &request)
+    reach::block_on(async {
+        let way = Arc::new(reach::open(app, &name, vm).await?);
+        let job = jobs::start(&way, &request)
             .await
-            .map_err(|error| reach::failure(&name, error))
-    })??;
-    app.ui.line(job);
-    Ok(Exit::Done)
+            .map_err(|error| reach::failure(&name, error))?;
+        app.ui.line(job);
+        let ports = Ports::new(&way, &name, vm, &request.session, job);
+        for note in ports.offered().await {
+            app.ui.note(note);
+        }
+        Ok(Exit::Done)
+    })?
 }

@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use serde_json::json;
 
 use boxery_pin::{RemotePath, VmName};
-use boxery_remote::{PipeChoice, doctor};
+use boxery_remote::{PipeChoice, PortChoice, doctor};
 
 use crate::app::App;
 use crate::config::{self, Vm};
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         target,
         dir: args.dir.clone().unwrap_or(somewhere),
         pipe: args.pipe,
+        ports: PortChoice::default(),
         machine_id: None,
         host_key: None,
     };

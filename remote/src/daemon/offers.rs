@@ -1,0 +1,136 @@
+//! The ports that a daemon offers by itself, for runs that outlive their clients too.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::greeting::{Offered, PortsWish};
+use super::pool::Pool;
+use crate::ports::{Offers as Changes, announce, keep};
+use crate::{Announced, Offer, Route, Way};
+
+/// A session of which nothing is known is asked about once, when the call that
+/// brought it is likely over.
+const LATER: Duration = Duration::from_millis(500);
+
+/// Everything that is offered.
+#[derive(Default)]
+pub(super) struct Offers {
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+/// The ports of one session or run.
+struct Kept {
+    vm: String,
+    offers: watch::Receiver<Option<Vec<Offer>>>,
+    /// Which were told to a client.
+    told: HashSet<(u16, u16)>,
+    keeping: JoinHandle<()>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.keeping.abort();
+    }
+}
+
+impl Offers {
+    /// The changes of what is wanted, which is offered from now on.
+    pub(super) fn want(
+        &self,
+        pool: &Arc<Pool>,
+        wish: &PortsWish,
+    ) -> watch::Receiver<Option<Vec<Offer>>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.entry(key(wish));
+        let entry = known.or_insert_with(|| begin(pool, wish, Duration::ZERO));
+        if entry.keeping.is_finished() {
+            let told = std::mem::take(&mut entry.told);
+            *entry = begin(pool, wish, Duration::ZERO);
+            entry.told = told;
+        }
+        entry.offers.clone()
+    }
+
+    /// What is offered; a client learns it now.
+    pub(super) fn tell(&self, wish: &PortsWish) -> Vec<Announced> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = kept.get_mut(&key(wish)) else {
+            return Vec::new();
+        };
+        let now = entry.offers.borrow().clone().unwrap_or_default();
+        announce(&now, &mut entry.told)
+    }
+
+    /// The same for a session that may have been left to us by another daemon.
+    pub(super) fn news(&self, pool: &Arc<Pool>, wish: &PortsWish) -> Vec<Announced> {
+        {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = kept.entry(key(wish));
+            known.or_insert_with(|| begin(pool, wish, LATER));
+        }
+        self.tell(wish)
+    }
+
+    /// What is offered, by VM.
+    pub(super) fn list(&self) -> Vec<Offered> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<Offered> = kept
+            .values()
+            .flat_map(|entry| {
+                let offers = entry.offers.borrow().clone().unwrap_or_default();
+                let offered = |offer: Offer| Offered {
+                    vm: entry.vm.clone(),
+                    port: offer.port,
+                    local: offer.local,
+                    job: offer.run.to_string(),
+                };
+                offers.into_iter().map(offered)
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Whether no run is left whose ports are wanted.
+    pub(super) fn is_idle(&self) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.values().all(|entry| entry.keeping.is_finished())
+    }
+
+    /// Offer nothing more.
+    pub(super) fn close(&self) {
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+fn key(wish: &PortsWish) -> String {
+    serde_json::to_string(&(&wish.route, &wish.wanted)).unwrap_or_default()
+}
+
+fn begin(pool: &Arc<Pool>, wish: &PortsWish, after: Duration) -> Kept {
+    let (changes, offers) = watch::channel(None);
+    let way = way(pool, &wish.route);
+    let wanted = wish.wanted.clone();
+    let keeping = tokio::spawn(async move {
+        let changes: Changes = changes;
+        tokio::time::sleep(after).await;
+        keep(way, wanted, &changes).await;
+    });
+    Kept {
+        vm: wish.route.vm.clone(),
+        offers,
+        told: HashSet::new(),
+        keeping,
+    }
+}
+
+fn way(pool: &Arc<Pool>, route: &Route) -> Arc<Way> {
+    Arc::new(Way::pooled(route.clone(), Arc::clone(pool)))
+}
