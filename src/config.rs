@@ -15,6 +15,7 @@ use boxery_pin::{DriftRule, Mode, RemotePath, VmName};
 use boxery_remote::{PipeChoice, PortChoice};
 
 use crate::error::Failure;
+use crate::policy::Accept;
 
 /// The file's content. An unknown key is an error: a typo must not weaken anything.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -33,23 +34,24 @@ pub(crate) struct Config {
     /// Whether a rewritten call also answers the agent's permission question.
     #[serde(default)]
     pub(crate) auto_approve: bool,
-    /// What to do about a policy file, which this version can't enforce.
+    /// Sections of a policy that a VM need not enforce, such as `network:unavailable`.
     #[serde(default)]
-    pub(crate) policy: PolicyRule,
+    pub(crate) accept: Vec<Accept>,
+    /// What is said of each agent's hook.
+    #[serde(default)]
+    pub(crate) hook: BTreeMap<String, HookConfig>,
     /// The VMs by name.
     #[serde(default)]
     pub(crate) vm: BTreeMap<VmName, Vm>,
 }
 
-/// What to do about a policy file that applies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum PolicyRule {
-    /// Refuse to run, since this version can't enforce it.
-    #[default]
-    Enforce,
-    /// Run without it.
-    Ignore,
+/// What is said of one agent's hook.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HookConfig {
+    /// The policy that it is held to, whatever lies in the project: the absolute path
+    /// of a file, or a template's name.
+    pub(crate) policy: Option<String>,
 }
 
 /// One VM.
@@ -127,6 +129,11 @@ impl Config {
             })
             .hint("mend the file; boxery changes nothing in it by itself")
         })
+    }
+
+    /// The policy that the hook of `agent` is held to, when it is to one of its own.
+    pub(crate) fn hook_policy(&self, agent: &str) -> Option<&str> {
+        self.hook.get(agent)?.policy.as_deref()
     }
 
     /// The VM of that name.
@@ -236,6 +243,39 @@ pub(crate) fn set_vm(document: &mut DocumentMut, name: &VmName, vm: &Vm) {
         table.insert("host_key", value(key));
     }
     vms.insert(name.as_str(), Item::Table(table));
+}
+
+/// Hold the hook of `agent` to `policy`, or to none of its own.
+pub(crate) fn set_hook_policy(document: &mut DocumentMut, agent: &str, policy: Option<&str>) {
+    let implicit = || {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    };
+    let hooks = document.entry("hook").or_insert_with(implicit);
+    let Some(hooks) = hooks.as_table_like_mut() else {
+        return;
+    };
+    match policy {
+        Some(policy) => {
+            let hook = hooks
+                .entry(agent)
+                .or_insert_with(|| Item::Table(Table::new()));
+            if let Some(hook) = hook.as_table_like_mut() {
+                hook.insert("policy", value(policy));
+            }
+        }
+        None => {
+            let hook = hooks.get_mut(agent).and_then(Item::as_table_like_mut);
+            let empty = hook.is_some_and(|hook| {
+                hook.remove("policy");
+                hook.is_empty()
+            });
+            if empty {
+                hooks.remove(agent);
+            }
+        }
+    }
 }
 
 /// Remove the VM `name`; whether there was one.

@@ -16,7 +16,7 @@ mod exit;
 mod hook;
 mod inside;
 mod place;
-mod policy_file;
+mod policy;
 mod ports;
 mod prove;
 mod random;

@@ -149,6 +149,16 @@ pub(crate) fn pin_failure(error: PinError) -> Failure {
     }
 }
 
+/// The project that the pin `resolved` names, links resolved.
+pub(crate) fn pinned_project(resolved: &Resolved) -> Option<Utf8PathBuf> {
+    let root = match &resolved.origin {
+        PinOrigin::File(PinKey::Project { root }) => Some(root),
+        PinOrigin::File(PinKey::Session { .. } | PinKey::Process { .. })
+        | PinOrigin::Environment => resolved.project.as_ref(),
+    }?;
+    root.canonicalize_utf8().ok()
+}
+
 /// The top folder of the project that `folder` belongs to under the pin `resolved`.
 ///
 /// A worktree of the pinned repository is a project of its own, wherever it lies.

@@ -18,6 +18,8 @@ pub enum Kind {
     TicketTaken,
     /// A command started in the VM.
     RunStarted,
+    /// A command was not run, because of the policy.
+    RunRefused,
     /// A command in the VM ended.
     RunEnded,
     /// A call ran as something else than what it was rewritten to.
@@ -47,6 +49,7 @@ impl fmt::Display for Kind {
             Self::Decision => "decision",
             Self::TicketTaken => "ticket_taken",
             Self::RunStarted => "run_started",
+            Self::RunRefused => "run_refused",
             Self::RunEnded => "run_ended",
             Self::Escaped => "escaped",
             Self::Pin => "pin",

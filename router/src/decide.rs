@@ -1,8 +1,10 @@
 //! The decision.
 
 use boxery_pin::Mode;
+use boxery_policy::Policy;
 
 use crate::allow::allowed;
+use crate::judge::{self, Judgement, judge};
 use crate::own::{Naming, OwnCall, OwnContext, parse_own_call};
 use crate::words::quote_word;
 use crate::{
@@ -123,8 +125,19 @@ fn files(paths: &[String], questions: &dyn Questions) -> Ruling {
 }
 
 fn carrier(call: &ToolCall, field: &str, command: &str, situation: &Situation<'_>) -> Ruling {
+    let judged = judged(command, situation);
     if situation.allow_tools.contains(&call.tool) {
-        return Ruling::pass("allow-tools");
+        return match judged {
+            // The user's own word on this tool; what it carries need not be shell.
+            Judgement::Clear | Judgement::Open { .. } => Ruling::pass("allow-tools"),
+            Judgement::Refused(denial) if denial.rule == judge::UNCLEAR => {
+                Ruling::pass("allow-tools")
+            }
+            Judgement::Refused(denial) => Ruling::refuse(denial),
+        };
+    }
+    if let Judgement::Refused(denial) = judged {
+        return Ruling::refuse(denial);
     }
     if situation.place == Place::Vm {
         return Ruling::pass("on-the-vm");
@@ -143,13 +156,16 @@ fn skill_shell(call: &ToolCall, situation: &Situation<'_>) -> Ruling {
     if let Some(refusal) = stops(call, situation) {
         return Ruling::deny(refusal.rule, refusal.reason.clone());
     }
-    if situation.place == Place::Vm {
-        return Ruling::pass("on-the-vm");
-    }
     let command = match &call.action {
         ToolAction::Shell { command, .. } | ToolAction::Carrier { command, .. } => command.as_str(),
         ToolAction::Files { .. } | ToolAction::OwnMcp | ToolAction::Other => "COMMAND",
     };
+    if let Judgement::Refused(denial) = judged(command, situation) {
+        return Ruling::refuse(denial);
+    }
+    if situation.place == Place::Vm {
+        return Ruling::pass("on-the-vm");
+    }
     Ruling::deny(
         "skill-shell",
         format!(
@@ -170,7 +186,7 @@ fn shell(
         return Ruling::pass("empty-command");
     }
     if situation.place == Place::Vm {
-        return Ruling::pass("on-the-vm");
+        return on_the_vm(command, dialect, situation);
     }
     match dialect {
         ShellDialect::Posix => {}
@@ -190,6 +206,10 @@ fn shell(
             "the command holds a NUL character, which no shell can run".to_owned(),
         );
     }
+    let judged = judged(command, situation);
+    if let Judgement::Refused(denial) = judged {
+        return Ruling::refuse(denial);
+    }
     let redirect = redirect_state(rewritable, situation);
     let own = OwnContext {
         binary: situation.binary,
@@ -205,6 +225,11 @@ fn shell(
             inner,
             absolute,
         }) => {
+            if let Some(inner) = &inner
+                && let Judgement::Refused(denial) = self::judged(inner, situation)
+            {
+                return Ruling::refuse(denial);
+            }
             return own_call(
                 call,
                 naming,
@@ -217,7 +242,16 @@ fn shell(
         None => {}
     }
     if allowed(command, situation.allow, situation.questions).is_some() {
-        return Ruling::pass("allowlist");
+        return match judged {
+            Judgement::Open { reason } => Ruling::deny(
+                judge::UNCLEAR,
+                format!(
+                    "what can't be judged before it runs doesn't stay on this machine: {reason}; {}",
+                    reason::guard(situation.binary, situation.vm, command)
+                ),
+            ),
+            Judgement::Clear | Judgement::Refused(_) => Ruling::pass("allowlist"),
+        };
     }
     match redirect {
         Redirect::Live => rewrite(call, command, situation),
@@ -232,6 +266,29 @@ fn shell(
                 reason::guard(situation.binary, situation.vm, command)
             ),
         ),
+    }
+}
+
+/// What the policy says of `command`; one that can't be used refuses everything.
+fn judged(command: &str, situation: &Situation<'_>) -> Judgement {
+    match situation.questions.policy() {
+        Ok(policy) => judge(policy, command),
+        Err(why) => Judgement::Refused(judge::broken(&why)),
+    }
+}
+
+/// On the pinned VM itself only the policy has a say.
+fn on_the_vm(command: &str, dialect: ShellDialect, situation: &Situation<'_>) -> Ruling {
+    let judged = match (dialect, situation.questions.policy()) {
+        (ShellDialect::Posix, _) | (ShellDialect::PowerShell, Err(_)) => judged(command, situation),
+        (ShellDialect::PowerShell, Ok(policy)) if policy.is_default() => Judgement::Clear,
+        (ShellDialect::PowerShell, Ok(policy)) => {
+            Judgement::Refused(judge::unclear(policy, "it is PowerShell text"))
+        }
+    };
+    match judged {
+        Judgement::Refused(denial) => Ruling::refuse(denial),
+        Judgement::Clear | Judgement::Open { .. } => Ruling::pass("on-the-vm"),
     }
 }
 
@@ -302,6 +359,7 @@ fn own_call(
                     grant: grant(&verdict, situation.approval),
                 },
                 rule: "bare-boxery",
+                detail: None,
                 due: None,
             },
         },
@@ -327,6 +385,7 @@ fn user_ask(rule: &str, command: String, due: Option<Due>) -> Ruling {
             command,
         },
         rule: "user-ask",
+        detail: None,
         due,
     }
 }
@@ -373,6 +432,7 @@ fn rewrite(call: &ToolCall, command: &str, situation: &Situation<'_>) -> Ruling 
         folder: folder.clone(),
         text: command.to_owned(),
         carriage,
+        policy: situation.questions.policy().ok().map(Policy::digest),
     });
     match verdict {
         UserVerdict::Ask { rule } => user_ask(&rule, text, due),
@@ -382,6 +442,7 @@ fn rewrite(call: &ToolCall, command: &str, situation: &Situation<'_>) -> Ruling 
                 grant: grant(&verdict, situation.approval),
             },
             rule: "redirect",
+            detail: None,
             due,
         },
     }

@@ -2,6 +2,8 @@
 
 use boxery_pin::RemotePath;
 
+use crate::Denial;
+
 /// The router's answer to a [`HookEvent`](crate::HookEvent).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -54,6 +56,8 @@ pub struct Ruling {
     pub decision: Decision,
     /// The rule that decided, a stable word for the record.
     pub rule: &'static str,
+    /// What the record says besides, without words of the command.
+    pub detail: Option<String>,
     /// The run that is due when the agent honours a rewrite.
     pub due: Option<Due>,
 }
@@ -67,6 +71,8 @@ pub struct Due {
     pub text: String,
     /// How the text travels to `boxery run`.
     pub carriage: Carriage,
+    /// The digest of the policy that had nothing against the text.
+    pub policy: Option<String>,
 }
 
 /// How a text gets from the hook to `boxery run`.
@@ -83,6 +89,7 @@ impl Ruling {
         Self {
             decision: Decision::Pass,
             rule,
+            detail: None,
             due: None,
         }
     }
@@ -91,7 +98,16 @@ impl Ruling {
         Self {
             decision: Decision::Deny { rule, reason },
             rule,
+            detail: None,
             due: None,
+        }
+    }
+
+    /// The policy's own denial.
+    pub(crate) fn refuse(denial: Denial) -> Self {
+        Self {
+            detail: Some(denial.detail),
+            ..Self::deny(denial.rule, denial.reason)
         }
     }
 }

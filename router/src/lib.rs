@@ -16,6 +16,7 @@ mod decision;
 mod event;
 mod git_config;
 mod git_index;
+mod judge;
 mod own;
 mod protect;
 mod reason;
@@ -32,13 +33,14 @@ pub use event::{
     EventKind, HookEvent, ShellDialect, StartSource, ToolAction, ToolCall, ToolOutcome,
 };
 pub use git_config::{GitPlaces, git_hazard};
+pub use judge::{Denial, Judgement, judge};
 pub use protect::ProtectedPaths;
 pub use review::{Finding, PlainCommand, review};
 pub use situation::{
     Approval, LocalShell, Place, ProofState, Questions, Refusal, Scope, Situation, UserVerdict,
 };
 pub use store::{
-    Alarm, Alarms, CallKey, CallNote, CallOutcome, Calls, ExecutableId, LastSeen, Proof, Proofs,
-    Seen, Spool, StoreError, Ticket, TicketName, Tickets,
+    Alarm, Alarms, CallKey, CallNote, CallOutcome, Calls, ExecutableId, JudgedBy, LastSeen, Proof,
+    Proofs, Seen, Spool, StoreError, Ticket, TicketName, Tickets,
 };
 pub use words::{NotSimple, parse_simple_command, quote_word, quote_words};

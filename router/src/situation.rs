@@ -1,6 +1,7 @@
 //! What an answer depends on besides the event.
 
 use boxery_pin::{Mode, RemotePath, VmName};
+use boxery_policy::Policy;
 use camino::Utf8Path;
 
 /// Everything that a decision for a pinned call depends on, gathered by the caller.
@@ -124,6 +125,9 @@ pub enum UserVerdict {
 
 /// Looked up only when the answer decides something.
 pub trait Questions {
+    /// The policy that holds for the call, or why it can't be used.
+    fn policy(&self) -> Result<&Policy, String>;
+
     /// The agent's own permission rules on `command` as a call of `tool`.
     fn user_rules(&self, tool: &str, command: &str) -> UserVerdict;
 

@@ -9,13 +9,14 @@ use boxery_pin::{
 use boxery_record::{Event, Kind};
 
 use crate::app::App;
-use crate::config::{Config, PolicyRule};
+use crate::config::Config;
+use crate::env;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::inside::Inside;
 use crate::place::{self, Here, pin_failure};
+use crate::policy::{Caller, InForce};
 use crate::prove::ensure_proven;
-use crate::{env, policy_file};
 
 /// Pin this project or session to a VM, or show what is pinned
 ///
@@ -249,6 +250,9 @@ fn show(args: &Args, app: &App) -> Result<Exit, Failure> {
         })
         .map_err(|error| error.to_string());
     let policy = policy(app, &config, &here);
+    let policy_files = policy
+        .as_ref()
+        .map(|in_force| in_force.files().collect::<Vec<_>>());
     if args.json {
         let map = place.as_ref().ok().and_then(Option::as_ref);
         app.ui.line(json!({
@@ -259,7 +263,7 @@ fn show(args: &Args, app: &App) -> Result<Exit, Failure> {
             "project": map.map(|map| &map.project),
             "copy": map.map(|map| &map.copy),
             "problem": place.as_ref().err(),
-            "policy": policy_file::find(app, &here.folder),
+            "policy": policy_files.ok(),
             "by": pin.origin.to_string(),
             "pin": file_of(app, pin).map(|stored| json!({ "path": stored.path, "content": stored.file })),
             "steps": pin.steps,
@@ -280,22 +284,36 @@ fn show(args: &Args, app: &App) -> Result<Exit, Failure> {
         ("VM", format!("{}{machine}, by {}", pin.vm, pin.origin)),
         ("mode", mode.to_string()),
         ("path", path),
-        ("policy", policy),
+        (
+            "policy",
+            policy.map_or_else(|failure| failure.one_line(), |in_force| in_force.summary()),
+        ),
     ] {
         app.ui.line(format_args!("{label:<7} {value}"));
     }
     Ok(Exit::Done)
 }
 
-/// The line on policies.
-fn policy(app: &App, config: &Config, here: &Here) -> String {
-    match (policy_file::find(app, &here.folder), config.policy) {
-        (None, _) => "no policy file".to_owned(),
-        (Some(path), PolicyRule::Ignore) => format!("{path}, ignored as the configuration says"),
-        (Some(path), PolicyRule::Enforce) => {
-            format!("{path}, which this version can't enforce: nothing runs")
+/// The policy that holds here for a session of the agent that the pin names, else for
+/// the user's own runs.
+fn policy(app: &App, config: &Config, here: &Here) -> Result<InForce, Failure> {
+    let pin = here.pin.as_ref();
+    let agent = match pin.map(|pin| &pin.origin) {
+        Some(PinOrigin::File(PinKey::Session { agent, .. } | PinKey::Process { agent, .. })) => {
+            Some(agent)
         }
-    }
+        Some(PinOrigin::File(PinKey::Project { .. }) | PinOrigin::Environment) | None => None,
+    };
+    let project = pin.and_then(place::pinned_project);
+    InForce::find(
+        app,
+        config,
+        Caller {
+            agent,
+            folder: &here.folder,
+            project: project.as_deref(),
+        },
+    )
 }
 
 /// The file that a pin came from.

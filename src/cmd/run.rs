@@ -18,9 +18,10 @@ use crate::config::Config;
 use crate::error::{Failure, OrHint as _};
 use crate::exit::Exit;
 use crate::place::{self, Here};
+use crate::policy::{Asked, Cleared, clear};
 use crate::ports::Ports;
 use crate::terminal::Raw;
-use crate::{copy, env, policy_file, reach};
+use crate::{copy, env, reach};
 
 /// Run a command in a VM
 ///
@@ -68,6 +69,8 @@ struct Plan {
     /// The project on the laptop and its copy, for the drift check.
     map: Option<PathMap>,
     drift: DriftRule,
+    /// What the policy has to say of the run.
+    policy: Cleared,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
@@ -85,13 +88,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             plan.vm
         ));
     }
+    notes.extend(plan.policy.notes.iter().cloned());
     reach::block_on(async {
         let way = Arc::new(reach::open(app, &plan.vm, vm).await?);
         let id = jobs::new_id().map_err(|error| reach::failure(&plan.vm, error))?;
         let ports = Ports::new(&way, &plan.vm, vm, &plan.session(), id);
         notes.extend(drift_note(app, &plan, &way).await?);
         notes.extend(ports.news().await);
-        app.record(&event(Kind::RunStarted, &plan, plan.ticket.as_ref()));
+        let mut started = event(Kind::RunStarted, &plan, plan.ticket.as_ref());
+        started.detail.clone_from(&plan.policy.detail);
+        app.record(&started);
         let terminal = args.tty.then(Raw::enter).transpose().map_err(|error| {
             Failure::from(error).hint("`--tty` needs a terminal as standard input")
         })?;
@@ -203,17 +209,22 @@ fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
             .hint(format!("`boxery run {name} -- COMMAND [ARG…]`")));
     }
     let ticket = take_ticket(app, &name, args.cwd.as_ref(), &argv)?;
+    let policy = clear(
+        app,
+        config,
+        &Asked {
+            here: &here,
+            vm: name.as_str(),
+            argv: &argv,
+            ticket: ticket.as_ref(),
+        },
+    )?;
     let argv = if ticket.is_some() || args.spool.is_some() {
         text_as_text(argv)
     } else {
         argv
     };
     let pinned_here = here.pin.as_ref().is_some_and(|pin| pin.vm == name);
-    if (ticket.is_some() || here.pin.is_some())
-        && let Some(refusal) = policy_file::refusal(app, config, &here.folder, None)
-    {
-        return Err(Failure::from(refusal));
-    }
     let root = here.project_root(pinned_here);
     let map = match root {
         Ok(Some(root)) => Some(place::path_map(app, vm, &root)?),
@@ -245,6 +256,7 @@ fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
         cwd,
         argv,
         ticket,
+        policy,
     })
 }
 

@@ -23,8 +23,6 @@ use crate::random;
 pub(crate) struct Hook<'a> {
     pub(crate) app: &'a App,
     pub(crate) adapter: &'static dyn Adapter,
-    /// The policy that the installed entry names.
-    pub(crate) policy: Option<&'a str>,
     pub(crate) event: HookEvent,
     /// The call's own folder, else the hook's.
     pub(crate) folder: Option<Utf8PathBuf>,
@@ -54,6 +52,16 @@ impl Hook<'_> {
                     .map(ProcessId::arguments)
                     .unwrap_or_default()
             }),
+        }
+    }
+
+    /// The call's folder, links resolved; the top of the disk when it names none.
+    pub(crate) fn real_folder(&self) -> Utf8PathBuf {
+        match &self.folder {
+            Some(folder) => folder
+                .canonicalize_utf8()
+                .unwrap_or_else(|_| folder.clone()),
+            None => Utf8PathBuf::from("/"),
         }
     }
 
@@ -97,7 +105,6 @@ fn decision(call: &HookCall, adapter: &'static dyn Adapter, payload: &[u8], app:
     let hook = Hook {
         app,
         adapter,
-        policy: call.policy.as_deref(),
         folder: event.folder.clone().or(folder),
         event,
         ancestors: ancestors(start),
@@ -247,7 +254,7 @@ fn unresolved(
         reason,
         scope: Scope::Commands,
     };
-    let answers = Answers::new(hook, None);
+    let answers = Answers::new(hook, None, None);
     // The allowlist of tools is in the configuration, which may be what can't be read.
     let ruling = decide_unresolved(&hook.event, &refusal, &[], &answers);
     match &hook.event.kind {

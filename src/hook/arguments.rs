@@ -9,8 +9,6 @@ use boxery_agents::{ADAPTERS, Adapter};
 pub(crate) struct HookCall {
     /// The agent, or what the arguments hold instead.
     pub(crate) adapter: Result<&'static dyn Adapter, String>,
-    /// The policy that the installed entry names.
-    pub(crate) policy: Option<String>,
     /// Whether this is the process that another one keeps a deadline for.
     pub(crate) depth: Depth,
 }
@@ -35,30 +33,13 @@ impl HookCall {
             return None;
         }
         let mut adapter = Err("no agent is named".to_owned());
-        let mut policy = None;
         let mut depth = Depth::Outer;
-        while let Some(argument) = arguments.next() {
+        for argument in arguments {
             let text = argument.to_string_lossy();
             match text.as_ref() {
                 "-h" | "--help" => return None,
                 INNER => depth = Depth::Inner,
-                "--settings" | "--template" => {
-                    policy = arguments
-                        .next()
-                        .map(|value| value.to_string_lossy().into_owned());
-                    if policy.is_none() {
-                        adapter = Err(format!("`{text}` has no value"));
-                        break;
-                    }
-                }
                 word => {
-                    let value = word
-                        .strip_prefix("--settings=")
-                        .or_else(|| word.strip_prefix("--template="));
-                    if let Some(value) = value {
-                        policy = Some(value.to_owned());
-                        continue;
-                    }
                     adapter = ADAPTERS
                         .iter()
                         .find(|adapter| adapter.name() == word)
@@ -70,11 +51,7 @@ impl HookCall {
                 }
             }
         }
-        Some(Self {
-            adapter,
-            policy,
-            depth,
-        })
+        Some(Self { adapter, depth })
     }
 }
 
@@ -97,19 +74,12 @@ mod tests {
     }
 
     #[rstest]
-    #[case::plain(&["boxery", "hook", "run", "claude-code"], Some("claude-code"), None)]
-    #[case::settings(&["boxery", "hook", "run", "--settings", "/f", "claude-code"], Some("claude-code"), Some("/f"))]
-    #[case::template(&["boxery", "hook", "run", "claude-code", "--template=code"], Some("claude-code"), Some("code"))]
-    #[case::no_value(&["boxery", "hook", "run", "claude-code", "--settings"], None, None)]
-    #[case::unknown(&["boxery", "hook", "run", "x"], None, None)]
-    #[case::no_agent(&["boxery", "hook", "run"], None, None)]
-    fn the_agent_and_its_policy_are_read(
-        #[case] words: &[&str],
-        #[case] agent: Option<&str>,
-        #[case] policy: Option<&str>,
-    ) {
+    #[case::plain(&["boxery", "hook", "run", "claude-code"], Some("claude-code"))]
+    #[case::an_option(&["boxery", "hook", "run", "claude-code", "--settings=/f"], None)]
+    #[case::unknown(&["boxery", "hook", "run", "x"], None)]
+    #[case::no_agent(&["boxery", "hook", "run"], None)]
+    fn the_agent_is_read(#[case] words: &[&str], #[case] agent: Option<&str>) {
         let call = parse(words).unwrap();
         assert_eq!(call.adapter.ok().map(Adapter::name), agent);
-        assert_eq!(call.policy.as_deref(), policy);
     }
 }

@@ -3,8 +3,8 @@
 use boxery_pin::{AgentId, PinFile, PinKey, PinOrigin, Project};
 use boxery_record::{Event, Kind};
 use boxery_router::{
-    CallKey, CallNote, Calls, Carriage, Decision, Due, Ruling, Spool, Ticket, TicketName, Tickets,
-    ToolAction, ToolCall,
+    CallKey, CallNote, Calls, Carriage, Decision, Due, JudgedBy, Ruling, Spool, Ticket, TicketName,
+    Tickets, ToolAction, ToolCall,
 };
 
 use super::agent_process::agent_process;
@@ -87,8 +87,10 @@ fn leave_ticket(
         vm: pinned.resolved.vm.clone(),
         folder: due.folder.clone(),
         drift: pinned.resolved.drift,
-        // No policy is enforced yet, so none is pinned.
-        policy: None,
+        policy: due.policy.clone().map(|digest| JudgedBy {
+            digest,
+            folder: Some(hook.real_folder()),
+        }),
         text_sha256: Ticket::digest(&due.text),
         written_at: hook.now,
         expires_at: hook.now + Ticket::LIFETIME,
@@ -132,6 +134,7 @@ fn decision_event(hook: &Hook<'_>, call: &ToolCall, ruling: &Ruling) -> Event {
     Event {
         decision: Some(decision.to_owned()),
         rule: Some(ruling.rule.to_owned()),
+        detail: ruling.detail.clone(),
         ..call_event(hook, call, Kind::Decision)
     }
 }

@@ -95,7 +95,7 @@ fn reply(call: &HookCall) -> Ended {
     Ended::Reply(if mounts.is_empty() {
         watched(call, adapter, &payload, deadline)
     } else {
-        reply_of_inner(adapter.name(), call.policy.as_deref(), &payload, deadline)
+        reply_of_inner(adapter.name(), &payload, deadline)
             .unwrap_or_else(|| deny(adapter, &payload, LATE))
     })
 }

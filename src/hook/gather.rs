@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 
 use boxery_pin::{Mode, PathMap, Resolved, VmName};
+use boxery_policy::Policy;
 use boxery_router::{
     Alarms, Approval, GitPlaces, LocalShell, Place, ProofState, Proofs, ProtectedPaths, Questions,
     Refusal, Ruling, Scope, Situation, UserVerdict, git_hazard,
@@ -16,7 +17,8 @@ use super::answer::{Hook, line};
 use super::protected::protected_paths;
 use crate::config::{Config, Vm};
 use crate::error::Failure;
-use crate::{env, place, policy_file};
+use crate::policy::{Caller, InForce};
+use crate::{env, place};
 
 /// A pin that can be used.
 pub(crate) struct Pinned {
@@ -62,21 +64,55 @@ fn path_map(hook: &Hook<'_>, resolved: &Resolved, vm: &Vm) -> Result<PathMap, St
 /// What [`boxery_router::decide`] looks up only when it matters.
 pub(crate) struct Answers<'a> {
     hook: &'a Hook<'a>,
+    pinned: Option<&'a Pinned>,
     protected: OnceCell<ProtectedPaths>,
+    in_force: OnceCell<Result<InForce, String>>,
     project: Option<&'a Utf8Path>,
 }
 
 impl<'a> Answers<'a> {
-    pub(crate) fn new(hook: &'a Hook<'a>, project: Option<&'a Utf8Path>) -> Self {
+    pub(crate) fn new(
+        hook: &'a Hook<'a>,
+        pinned: Option<&'a Pinned>,
+        project: Option<&'a Utf8Path>,
+    ) -> Self {
         Self {
             hook,
+            pinned,
             protected: OnceCell::new(),
+            in_force: OnceCell::new(),
             project,
         }
     }
+
+    fn in_force(&self) -> Result<&InForce, String> {
+        let found = self.in_force.get_or_init(|| match self.pinned {
+            Some(pinned) => in_force(self.hook, pinned).map_err(|failure| line(&failure)),
+            None => Err("the pin can't be used".to_owned()),
+        });
+        found.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The policy that holds for the call.
+pub(crate) fn in_force(hook: &Hook<'_>, pinned: &Pinned) -> Result<InForce, Failure> {
+    let project = place::pinned_project(&pinned.resolved);
+    InForce::find(
+        hook.app,
+        &pinned.config,
+        Caller {
+            agent: Some(&hook.event.agent),
+            folder: &hook.real_folder(),
+            project: project.as_deref(),
+        },
+    )
 }
 
 impl Questions for Answers<'_> {
+    fn policy(&self) -> Result<&Policy, String> {
+        self.in_force().map(|in_force| &in_force.policy)
+    }
+
     fn user_rules(&self, tool: &str, command: &str) -> UserVerdict {
         self.hook
             .adapter
@@ -114,7 +150,18 @@ impl Questions for Answers<'_> {
 
     fn protected(&self, path: &str) -> Option<String> {
         self.protected
-            .get_or_init(|| protected_paths(self.hook, self.project))
+            .get_or_init(|| {
+                let mut paths = protected_paths(self.hook, self.project);
+                let files = self.in_force().ok().into_iter().flat_map(InForce::files);
+                let named = self
+                    .pinned
+                    .and_then(|pinned| pinned.config.hook_policy(&self.hook.event.agent.0));
+                let named = named.filter(|name| name.starts_with('/'));
+                for path in files.chain(named.map(Utf8Path::new)) {
+                    paths.paths.push((path.to_owned(), "a policy file"));
+                }
+                paths
+            })
             .check(path, self.hook.folder.as_deref())
             .map(str::to_owned)
     }
@@ -174,7 +221,8 @@ pub(crate) fn with_situation(
             hook.adapter.rewriters(&hook.surroundings()),
         ),
     };
-    let answers = Answers::new(hook, map.ok().map(|map| map.project.as_path()));
+    let project = map.ok().map(|map| map.project.as_path());
+    let answers = Answers::new(hook, Some(pinned), project);
     decide(&Situation {
         binary: &binary,
         vm,
@@ -187,7 +235,7 @@ pub(crate) fn with_situation(
         proof,
         alarm,
         rewriters: &rewriters,
-        refusal: refusal(hook, pinned),
+        refusal: refusal(hook),
         allow: &pinned.config.allow,
         allow_tools: &pinned.config.allow_tools,
         approval: if pinned.config.auto_approve {
@@ -206,6 +254,7 @@ fn failed(failure: &Failure) -> Ruling {
     Ruling {
         decision: boxery_router::Decision::Deny { rule, reason },
         rule,
+        detail: None,
         due: None,
     }
 }
@@ -219,9 +268,8 @@ fn place_of(vm: &Vm) -> Place {
     }
 }
 
-/// Why nothing may run: the operator holds every call, or a policy applies that
-/// can't be enforced.
-fn refusal(hook: &Hook<'_>, pinned: &Pinned) -> Option<Refusal> {
+/// Why nothing may run: the operator holds every call.
+fn refusal(hook: &Hook<'_>) -> Option<Refusal> {
     let hold = hook.app.env.state_path("hold");
     let held = |reason: String| Refusal {
         rule: "hold",
@@ -229,22 +277,13 @@ fn refusal(hook: &Hook<'_>, pinned: &Pinned) -> Option<Refusal> {
         scope: Scope::Everything,
     };
     match fs::read_to_string(&hold) {
-        Ok(reason) => {
-            return Some(held(format!(
-                "the user has put every call on hold: {}",
-                reason.trim()
-            )));
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Some(held(format!("`{hold}` can't be read: {error}"))),
+        Ok(reason) => Some(held(format!(
+            "the user has put every call on hold: {}",
+            reason.trim()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(held(format!("`{hold}` can't be read: {error}"))),
     }
-    let root = Utf8Path::new("/");
-    let folder = hook.folder.as_deref().unwrap_or(root);
-    policy_file::refusal(hook.app, &pinned.config, folder, hook.policy).map(|reason| Refusal {
-        rule: "policy",
-        reason,
-        scope: Scope::Commands,
-    })
 }
 
 /// Whether the agent above this hook is proven in the modes that it is in.

@@ -20,15 +20,9 @@ struct Said {
 /// Hand `payload` to a second process of this binary and pass its reply on;
 /// `None` when it fails, or hasn't ended by `deadline`. It is killed then, and
 /// not waited for: a process in an uninterruptible sleep doesn't end.
-pub(crate) fn reply_of_inner(
-    agent: &str,
-    policy: Option<&str>,
-    payload: &[u8],
-    deadline: Instant,
-) -> Option<Reply> {
+pub(crate) fn reply_of_inner(agent: &str, payload: &[u8], deadline: Instant) -> Option<Reply> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["hook", "run", INNER, agent]);
-    command.args(policy.map(|policy| format!("--settings={policy}")));
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

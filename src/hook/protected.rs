@@ -82,6 +82,11 @@ pub(crate) fn protected_paths(hook: &Hook<'_>, project: Option<&Utf8Path>) -> Pr
     paths.push((home.join(".gitconfig"), "git's configuration"));
     let configurations = environment.config.parent().map(|folder| folder.join("git"));
     paths.extend(configurations.map(|folder| (folder, "git's configuration")));
+    let fence = environment
+        .config
+        .parent()
+        .map(|folder| folder.join("fence"));
+    paths.extend(fence.map(|folder| (folder, "the user's own policy")));
     paths.extend(env::zdotdir().map(|folder| (folder, "the folder of zsh's start-up files")));
     let variables = env::files_that_shells_read().into_iter();
     paths.extend(variables.map(|path| (path, "a file that the agent's shells read")));

@@ -1,5 +1,7 @@
 //! The begin and the end of a session.
 
+use std::time::Duration;
+
 use boxery_pin::{Mode, SessionStart, StartKind, rekey};
 use boxery_record::Kind;
 use boxery_router::{Alarms, Calls, Decision, Seen, Spool, StartSource, Ticket, quote_word};
@@ -7,11 +9,12 @@ use boxery_router::{Alarms, Calls, Decision, Seen, Spool, StartSource, Ticket, q
 use super::agent_process::agent_process;
 use super::answer::{Hook, line};
 use super::effects::{session_event, tickets};
-use super::gather::Pinned;
+use super::gather::{Pinned, in_force};
 use super::tripwire;
 use crate::app::App;
 use crate::env;
 use crate::error::Failure;
+use crate::policy::Told;
 
 /// Alarms and notes of calls outlive a session by this many seconds.
 const KEPT: u64 = 30 * 24 * 3600;
@@ -77,6 +80,17 @@ pub(crate) fn told(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) ->
         ),
         Err(why) => format!("boxery: this folder has no counterpart on the VM: {why}."),
     });
+    match in_force(hook, pinned) {
+        Ok(in_force) if in_force.policy.is_default() => {
+            Told::new(hook.app).first(&hook.event.agent, hook.event.session.as_ref());
+            lines.push(format!("boxery: {}.", Told::TEXT));
+        }
+        Ok(in_force) => lines.push(format!("boxery: the policy is {}.", in_force.summary())),
+        Err(failure) => lines.push(format!(
+            "boxery: the policy can't be used, so no command runs: {}.",
+            line(&failure)
+        )),
+    }
     lines.extend(rekeyed);
     Decision::Tell {
         context: lines.join("\n"),
@@ -100,6 +114,7 @@ fn clean_up(app: &App, now: u64) -> Result<(), Failure> {
     Spool::new(app.env.state_path("spool")).expire(now.saturating_sub(Ticket::LIFETIME))?;
     Calls::new(app.env.state_path("calls")).expire(now.saturating_sub(KEPT))?;
     Alarms::new(app.env.state_path("alarms")).expire(now.saturating_sub(KEPT))?;
+    Told::new(app).expire(Duration::from_secs(KEPT));
     app.pins().expire(now)?;
     Ok(())
 }

@@ -15,4 +15,4 @@ pub(crate) use private::sha256_hex;
 pub use proof::{ExecutableId, Proof, Proofs};
 pub use seen::{LastSeen, Seen};
 pub use spool::Spool;
-pub use ticket::{Ticket, TicketName, Tickets};
+pub use ticket::{JudgedBy, Ticket, TicketName, Tickets};

@@ -25,14 +25,23 @@ pub struct Ticket {
     pub folder: RemotePath,
     /// The drift rule of the pin, when it has one.
     pub drift: Option<DriftRule>,
-    /// The digest of the policy that judged the text, when there is one.
-    pub policy: Option<String>,
+    /// The policy that judged the text.
+    pub policy: Option<JudgedBy>,
     /// The SHA-256 of the text, in hex.
     pub text_sha256: String,
     /// When it was written, seconds since 1970.
     pub written_at: u64,
     /// When it is worth nothing any more, seconds since 1970.
     pub expires_at: u64,
+}
+
+/// The policy that judged a text, so that the run can ask the same one again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedBy {
+    /// Its digest.
+    pub digest: String,
+    /// The folder on the laptop for which it was found.
+    pub folder: Option<Utf8PathBuf>,
 }
 
 impl Ticket {

@@ -3,6 +3,7 @@
 
 mod decide;
 mod git;
+mod policy;
 mod stores;
 mod support;
 mod text;

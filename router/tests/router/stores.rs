@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::support::{TOKEN, World, bash, call, name, posix, remote};
 use boxery_router::{AgentId, EventKind, SessionId};
 use boxery_router::{
-    Alarm, Alarms, CallKey, CallNote, Calls, Decision, ExecutableId, Finding, Grant, PlainCommand,
-    Proof, ProofState, Proofs, Ruling, Spool, Ticket, Tickets, ToolAction, ToolOutcome, decide,
-    review,
+    Alarm, Alarms, CallKey, CallNote, Calls, Decision, ExecutableId, Finding, Grant, JudgedBy,
+    PlainCommand, Proof, ProofState, Proofs, Ruling, Spool, Ticket, Tickets, ToolAction,
+    ToolOutcome, decide, review,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
@@ -28,7 +28,10 @@ fn ticket(text: &str) -> Ticket {
         vm: name("dev"),
         folder: remote("/w"),
         drift: None,
-        policy: None,
+        policy: Some(JudgedBy {
+            digest: "d".to_owned(),
+            folder: Some("/home/me/app".into()),
+        }),
         text_sha256: Ticket::digest(text),
         written_at: 100,
         expires_at: 1000,

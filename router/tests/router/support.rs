@@ -1,6 +1,7 @@
 //! A situation to start from, and the questions of a test.
 
 use boxery_pin::{Mode, RemotePath, VmName};
+use boxery_policy::{Found, Places, Policy, Reader, Roots, find_policy, resolve_policy};
 use boxery_router::{
     AgentId, Approval, EventKind, HookEvent, LocalShell, Place, ProofState, Questions, SessionId,
     ShellDialect, Situation, ToolAction, ToolCall, UserVerdict,
@@ -20,6 +21,7 @@ pub(crate) struct Answers {
     pub(crate) own_server: bool,
     pub(crate) protected: &'static [&'static str],
     pub(crate) project: &'static [&'static str],
+    pub(crate) policy: Result<Policy, String>,
 }
 
 impl Default for Answers {
@@ -30,11 +32,46 @@ impl Default for Answers {
             own_server: false,
             protected: &["fence.json"],
             project: &["src/a.txt", "fence.json"],
+            policy: Ok(policy(None)),
         }
     }
 }
 
+/// A disk with one policy file, `/p/fence.json`, or none.
+struct Disk(Option<String>);
+
+impl Reader for Disk {
+    fn read(&self, path: &str) -> Found {
+        match &self.0 {
+            Some(text) if path == "/p/fence.json" => Found::Text(text.clone()),
+            Some(_) | None => Found::Missing,
+        }
+    }
+
+    fn canonical(&self, path: &str) -> String {
+        path.to_owned()
+    }
+}
+
+/// The policy that holds when `/p/fence.json` has this text, or isn't there.
+pub(crate) fn policy(text: Option<&str>) -> Policy {
+    let disk = Disk(text.map(str::to_owned));
+    let places = Places::default();
+    let origin = find_policy("/p", &places, &disk);
+    let resolved = resolve_policy(origin, &places, &disk).unwrap();
+    let roots = Roots {
+        home: "/home/me",
+        folder: "/p",
+        links: &|_| None,
+    };
+    Policy::new(&resolved, &roots)
+}
+
 impl Questions for Answers {
+    fn policy(&self) -> Result<&Policy, String> {
+        self.policy.as_ref().map_err(Clone::clone)
+    }
+
     fn user_rules(&self, _tool: &str, command: &str) -> UserVerdict {
         let found = self.rules.iter().find(|(text, _)| *text == command);
         found.map_or(UserVerdict::None, |(_, verdict)| verdict.clone())

@@ -11,7 +11,6 @@ use crate::app::App;
 use crate::config;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy_file;
 use crate::prove::ensure_proven;
 
 /// Put boxery's hook into agents' settings
@@ -69,23 +68,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let places = Places::read(app)?;
     // Refused before anything is written.
     drop(app.config()?);
+    let policy = args.policy.name(app)?;
     if args.file.is_some() && args.agents.adapters().len() > 1 {
         return Err(Failure::usage("`--file` is for one agent"));
     }
     target::for_each_agent(app, &args.agents, |adapter| {
         install(args, app, &places, adapter)
     })?;
-    set_config(args, app)?;
+    set_config(args, policy.as_deref(), app)?;
     for adapter in args.agents.adapters() {
         warn(app, &places, adapter);
-    }
-    let policy = policy_file::find(app, &places.folder).map(Utf8PathBuf::into_string);
-    if policy.is_some() || args.policy.is_some() {
-        app.ui.say(format_args!(
-            "this version can't enforce policies yet{}: while pinned, commands are refused unless {} has `policy = \"ignore\"`",
-            policy.map_or_else(String::new, |path| format!(", and `{path}` applies here")),
-            app.config_path()
-        ));
     }
     Ok(Exit::Done)
 }
@@ -96,7 +88,7 @@ fn install(
     places: &Places,
     adapter: &'static dyn Adapter,
 ) -> Result<(), Failure> {
-    let entry = target::entry(adapter, &args.policy)?;
+    let entry = target::entry(adapter)?;
     let path = match &args.file {
         Some(file) => places.folder.join(file),
         None => places.file(adapter, args.scope.into())?,
@@ -137,7 +129,7 @@ pub(super) fn show(
     Ok(())
 }
 
-fn set_config(args: &Args, app: &App) -> Result<(), Failure> {
+fn set_config(args: &Args, policy: Option<&str>, app: &App) -> Result<(), Failure> {
     let mode = args.mode.map(Mode::from);
     let path = app.config_path();
     let mut lines: Vec<String> = mode
@@ -146,6 +138,11 @@ fn set_config(args: &Args, app: &App) -> Result<(), Failure> {
         .collect();
     if args.auto_approve {
         lines.push("auto_approve = true".to_owned());
+    }
+    let agents = args.agents.adapters();
+    if let Some(policy) = policy {
+        let names = agents.iter().map(|adapter| adapter.name());
+        lines.extend(names.map(|agent| format!("hook.{agent}.policy = \"{policy}\"")));
     }
     if lines.is_empty() {
         return Ok(());
@@ -162,6 +159,11 @@ fn set_config(args: &Args, app: &App) -> Result<(), Failure> {
         }
         if args.auto_approve {
             document.insert("auto_approve", value(true));
+        }
+        if policy.is_some() {
+            for adapter in &agents {
+                config::set_hook_policy(document, adapter.name(), policy);
+            }
         }
     })?;
     for line in lines {

@@ -1,6 +1,6 @@
 //! `boxery hook print`.
 
-use super::target::{self, Agents, Policy};
+use super::target::{self, Agents};
 use crate::app::App;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -10,14 +10,11 @@ use crate::exit::Exit;
 pub(crate) struct Args {
     #[command(flatten)]
     agents: Agents,
-    #[command(flatten)]
-    policy: Policy,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     target::for_each_agent(app, &args.agents, |adapter| {
-        app.ui
-            .raw(&target::entry(adapter, &args.policy)?.document());
+        app.ui.raw(&target::entry(adapter)?.document());
         Ok(())
     })?;
     Ok(Exit::Done)

@@ -1,7 +1,5 @@
 //! `boxery hook run`, as a person meets it.
 
-use camino::Utf8PathBuf;
-
 use super::target::AGENT_NAMES;
 use crate::app::App;
 use crate::error::Failure;
@@ -16,17 +14,11 @@ pub(crate) struct Args {
     /// The agent
     #[arg(value_name = "AGENT", value_parser = AGENT_NAMES.clone())]
     agent: String,
-    /// The policy file that this hook's runs are held to
-    #[arg(long, value_name = "FILE", conflicts_with = "template")]
-    settings: Option<Utf8PathBuf>,
-    /// The policy template that this hook's runs are held to
-    #[arg(long, value_name = "NAME")]
-    template: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, _app: &App) -> Result<Exit, Failure> {
     // Everything but a call on a terminal is answered before verbs are read.
-    let Args { agent, .. } = args;
+    let Args { agent } = args;
     Err(Failure::usage(format!(
         "`boxery hook run {agent}` answers an agent, and this is a terminal"
     ))

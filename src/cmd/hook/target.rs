@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::env;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::policy;
 
 /// The names of the agents, for arguments.
 pub(super) static AGENT_NAMES: LazyLock<PossibleValuesParser> =
@@ -62,50 +63,47 @@ impl From<Scope> for InstallScope {
     }
 }
 
-/// The policy that an entry names.
+/// The policy that hooks are held to, whatever lies in a project.
 #[derive(Debug, clap::Args)]
 pub(super) struct Policy {
-    /// Hold this hook's runs to a policy file
+    /// Hold what these agents run to a policy file, whatever a project's own says
     #[arg(long, value_name = "FILE", conflicts_with = "template")]
     settings: Option<Utf8PathBuf>,
-    /// Hold this hook's runs to a policy template
+    /// Hold what these agents run to a policy template
     #[arg(long, value_name = "NAME")]
     template: Option<String>,
 }
 
 impl Policy {
-    /// Whether one is named.
-    pub(super) fn is_some(&self) -> bool {
-        self.settings.is_some() || self.template.is_some()
-    }
-
-    fn arguments(&self) -> Result<Vec<String>, Failure> {
-        if let Some(file) = &self.settings {
-            let file = file.canonicalize_utf8().map_err(|error| {
-                Failure::from(format!("cannot find the policy `{file}`: {error}"))
-                    .exit(Exit::CannotSay)
-            })?;
-            return Ok(vec!["--settings".to_owned(), file.into_string()]);
+    /// As the configuration names it, when it can be used; what it warns of is told.
+    pub(super) fn name(&self, app: &App) -> Result<Option<String>, Failure> {
+        let name = match (&self.settings, &self.template) {
+            (Some(file), _) => file
+                .canonicalize_utf8()
+                .map_err(|error| {
+                    Failure::from(format!("cannot find the policy `{file}`: {error}"))
+                        .exit(Exit::CannotSay)
+                })?
+                .into_string(),
+            (None, Some(name)) if name.contains('/') => {
+                return Err(Failure::usage(format!("`{name}` is not a template's name"))
+                    .hint("a file is named with `--settings`"));
+            }
+            (None, Some(name)) => name.clone(),
+            (None, None) => return Ok(None),
+        };
+        let resolved = policy::read(app, &name)?;
+        for warning in &resolved.warnings {
+            app.ui.say(format_args!("careful: {warning}"));
         }
-        match &self.template {
-            None => Ok(Vec::new()),
-            Some(name) if is_template_name(name) => Ok(vec!["--template".to_owned(), name.clone()]),
-            Some(name) => Err(Failure::usage(format!("`{name}` is not a template's name"))),
-        }
+        Ok(Some(name))
     }
-}
-
-fn is_template_name(name: &str) -> bool {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    !name.is_empty() && !name.starts_with(['-', '.']) && name.chars().all(is_letter)
 }
 
 /// The entry for an agent.
-pub(super) fn entry(adapter: &dyn Adapter, policy: &Policy) -> Result<HookEntry, Failure> {
+pub(super) fn entry(adapter: &dyn Adapter) -> Result<HookEntry, Failure> {
     let (events, timeout) = adapter.hook_events();
-    let options = EntryOptions {
-        arguments: policy.arguments()?,
-    };
+    let options = EntryOptions::default();
     Ok(HookEntry {
         agent: adapter.name(),
         command: hook_command(&lasting_binary()?, adapter.name(), &options)?,

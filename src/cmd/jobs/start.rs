@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 
 use boxery_pin::{RemotePath, VmName};
+use boxery_record::{Event, Kind};
 use boxery_remote::{RunRequest, jobs};
 
 use crate::app::App;
@@ -12,8 +13,9 @@ use crate::cmd::run::{parse_variable, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
+use crate::policy::{Asked, clear};
 use crate::ports::Ports;
-use crate::{policy_file, reach};
+use crate::{env, reach};
 
 /// Start a command on a VM that goes on when you leave
 ///
@@ -40,21 +42,33 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let name = here.vm(args.vm.as_ref())?;
     let config = app.config()?;
     let vm = config.vm(&name)?;
-    if here.pin.is_some()
-        && let Some(refusal) = policy_file::refusal(app, &config, &here.folder, None)
-    {
-        return Err(Failure::from(refusal));
+    let argv: Vec<Vec<u8>> = args
+        .command
+        .iter()
+        .map(|word| word.clone().into_vec())
+        .collect();
+    let policy = clear(
+        app,
+        &config,
+        &Asked {
+            here: &here,
+            vm: name.as_str(),
+            argv: &argv,
+            ticket: None,
+        },
+    )?;
+    for note in &policy.notes {
+        app.ui.note(note);
     }
     let cwd = match &args.cwd {
         Some(cwd) => Some(cwd.clone()),
         None => here.counterpart(app, &name, vm)?,
     };
-    let words = args.command.iter().cloned();
     let request = RunRequest {
-        argv: words.map(OsString::into_vec).collect(),
+        argv,
         cwd: cwd.map(|cwd| cwd.to_string()),
         env: variables(&args.env),
-        session: crate::env::claude_session_id().unwrap_or_default(),
+        session: env::claude_session_id().unwrap_or_default(),
         ..RunRequest::default()
     };
     reach::block_on(async {
@@ -62,6 +76,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         let job = jobs::start(&way, &request)
             .await
             .map_err(|error| reach::failure(&name, error))?;
+        app.record(&Event {
+            vm: Some(name.to_string()),
+            detail: policy.detail.clone(),
+            ..Event::new(env::now(), Kind::RunStarted)
+        });
         app.ui.line(job);
         let ports = Ports::new(&way, &name, vm, &request.session, job);
         for note in ports.offered().await {
