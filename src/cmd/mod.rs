@@ -1,7 +1,7 @@
 //! The verbs, one file each: arguments, then `run`.
 //!
 //! A new verb is a file here, a line in the `mod` list, a line in [`Verb`] and a
-//! line in [`Verb::run`]; `tests/tidy.rs` fails when one of them is missing.
+//! line in [`Verb::run`]; `tests/tidy` fails when one of them is missing.
 
 pub(crate) mod completions;
 pub(crate) mod daemon;
@@ -15,6 +15,7 @@ pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod pin;
+pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod unpin;
@@ -41,6 +42,7 @@ pub(crate) enum Verb {
     Log(log::Args),
     Man(man::Args),
     Pin(pin::Args),
+    Policy(policy::Args),
     Run(run::Args),
     Shell(shell::Args),
     Unpin(unpin::Args),
@@ -63,6 +65,7 @@ impl Verb {
             Self::Log(args) => log::run(args, app),
             Self::Man(args) => man::run(args, app),
             Self::Pin(args) => pin::run(args, app),
+            Self::Policy(args) => policy::run(args, app),
             Self::Run(args) => run::run(args, app),
             Self::Shell(args) => shell::run(args, app),
             Self::Unpin(args) => unpin::run(args, app),

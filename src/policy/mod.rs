@@ -11,7 +11,7 @@ mod told;
 mod trust;
 
 pub(crate) use accept::Accept;
-pub(crate) use disk::{Disk, places};
+pub(crate) use disk::places;
 pub(crate) use force::{Caller, InForce, Part, Standing, read};
 pub(crate) use run::{Asked, Cleared, accept_line, accepts, clear};
 pub(crate) use told::Told;

@@ -19,7 +19,7 @@ const VERBS: &[&str] = &[
     "hook install [OPTIONS] [AGENT]...",
     "hook print [OPTIONS] [AGENT]...",
     "hook prove [OPTIONS] [AGENT]",
-    "hook run [OPTIONS] <AGENT>",
+    "hook run <AGENT>",
     "hook status [OPTIONS] [AGENT]...",
     "hook uninstall [OPTIONS] [AGENT]...",
     "jobs list [OPTIONS] [NAME]",
@@ -31,6 +31,12 @@ const VERBS: &[&str] = &[
     "log check [OPTIONS]",
     "man [OPTIONS] [VERB]...",
     "pin [OPTIONS] [NAME]",
+    "policy check [OPTIONS] <TEXT>",
+    "policy explain [OPTIONS] [KEY]",
+    "policy import [OPTIONS] <AGENT>",
+    "policy init [OPTIONS]",
+    "policy show [OPTIONS]",
+    "policy trust [OPTIONS]",
     "run [OPTIONS] [NAME] [-- <COMMAND>...]",
     "shell [OPTIONS] [NAME]",
     "unpin [OPTIONS]",
@@ -84,6 +90,7 @@ fn the_help_lists_exactly_the_verbs_of_the_table() {
 #[case::no_verb(&[])]
 #[case::vm(&["vm"])]
 #[case::hook(&["hook"])]
+#[case::policy(&["policy"])]
 fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str]) {
     let text = Sandbox::new().run(words);
     assert!(
@@ -106,6 +113,13 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(0, &["log"])]
 #[case(0, &["log", "check"])]
 #[case(0, &["man"])]
+#[case(0, &["policy", "check", "ls"])]
+#[case(0, &["policy", "explain"])]
+#[case(0, &["policy", "explain", "ssh"])]
+#[case(0, &["policy", "init"])]
+#[case(0, &["policy", "init", "--list"])]
+#[case(0, &["policy", "show"])]
+#[case(0, &["policy", "show", "--json"])]
 #[case(0, &["unpin"])]
 #[case(0, &["vm", "list"])]
 #[case(0, &["--version"])]
@@ -115,8 +129,11 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(1, &["hook", "status", "claude-code"])]
 #[case(1, &["pin"])]
 #[case(1, &["pin", "--explain"])]
+#[case(1, &["policy", "check", "sudo shutdown now"])]
+#[case(1, &["policy", "trust"])]
 // 2: can't say
 #[case(2, &["hook", "prove", "claude-code"])]
+#[case(2, &["policy", "check", "$X now"])]
 // 64: the command line is wrong
 #[case(64, &["drift"])]
 #[case(64, &["forward"])]
@@ -132,6 +149,10 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(64, &["nonsense"])]
 #[case(64, &["pin", "dev", "--guard", "--redirect"])]
 #[case(64, &["pin", "no such name"])]
+#[case(64, &["policy", "check"])]
+#[case(64, &["policy", "explain", "nonsense"])]
+#[case(64, &["policy", "import", "nobody"])]
+#[case(64, &["policy", "init", "--template", "nonsense"])]
 #[case(64, &["run"])]
 #[case(64, &["run", "--", "true"])]
 #[case(64, &["run", "npm", "test"])]
@@ -148,6 +169,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(125, &["jobs", "wait", "0123", "nobody"])]
 #[case(125, &["shell", "nobody"])]
 #[case(125, &["pin", "nobody"])]
+#[case(125, &["policy", "import", "claude"])]
 #[case(125, &["run", "nobody", "--", "true"])]
 #[case(125, &["vm", "connect", "nobody"])]
 #[case(125, &["vm", "doctor", "nobody"])]
@@ -171,6 +193,8 @@ fn every_verb_ends_as_the_table_of_exit_codes_says(#[case] want: u8, #[case] wor
 #[case::vm(&["vm", "show", "deb"], "hint: did you mean `dev`?")]
 #[case::verb(&["vm", "lsit"], "hint: a similar subcommand exists: 'list'")]
 #[case::agent(&["hook", "install", "claud-code"], "hint: a similar value exists: 'claude-code'")]
+#[case::template(&["policy", "init", "--template", "coed"], "hint: did you mean `code`?")]
+#[case::key(&["policy", "explain", "comand.deny"], "hint: did you mean `command.deny`?")]
 #[case::behind_the_dashes(&["run", "npm", "test"], "(did you mean `boxery run -- npm test`?)")]
 fn a_mistyped_name_is_answered_with_the_near_one(#[case] words: &[&str], #[case] want: &str) {
     let sandbox = Sandbox::new();

@@ -215,7 +215,6 @@ fn what_keeps_the_hook_from_the_last_word_is_named() {
         &sandbox.project().join(".claude/settings.local.json"),
         "{ // x\n}",
     );
-    put(&sandbox.project().join("fence.json"), "{}");
     assert_snapshot!(run(&sandbox, &["hook", "install", "claude-code"]), @r#"
     exit: 0
     ----- stdout
@@ -224,7 +223,6 @@ fn what_keeps_the_hook_from_the_last_word_is_named() {
     careful: Claude Code does not start this hook here, because of `disableAllHooks` in [SCRATCH]/project/.claude/settings.json
     careful: another hook may rewrite the same call, so redirect stays guard: rtk hook claude ([SCRATCH]/project/.claude/settings.json)
     careful: Claude Code drops settings that it can't read, and they may hold hooks: [SCRATCH]/project/.claude/settings.local.json: key must be a string at line 1 column 3
-    this version can't enforce policies yet, and `[SCRATCH]/project/fence.json` applies here: while pinned, commands are refused unless [SCRATCH]/home/.config/boxery/config.toml has `policy = "ignore"`
     "#);
     assert_snapshot!(run(&sandbox, &["hook", "status"]), @r"
     exit: 1
@@ -257,34 +255,56 @@ fn two_entries_of_different_binaries_are_named() {
 }
 
 #[test]
-fn a_policy_stands_in_the_entry() {
+fn a_policy_stands_in_the_configuration_and_the_entry_stays_the_same() {
     let sandbox = Sandbox::new();
-    put(&sandbox.project().join("my fence.json"), "{}");
+    put(
+        &sandbox.project().join("my fence.json"),
+        r#"{"command": {"denny": []}}"#,
+    );
+    let install = |more: &[&str]| {
+        run(
+            &sandbox,
+            &[&["hook", "install", "claude-code"], more].concat(),
+        )
+    };
+    install(&[]);
+    let plain = text(&user_settings(&sandbox));
+    let said = install(&["--settings", "my fence.json"]);
+    assert!(said.contains("did you mean `command.deny`?"), "{said}");
+    let config = sandbox.home().join(".config/boxery/config.toml");
+    let policy = sandbox.project().join("my fence.json");
+    let want = format!("[hook.claude-code]\npolicy = \"{}\"\n", policy.display());
+    assert_eq!(text(&config), want);
+    install(&["--template", "code"]);
+    let want = "[hook.claude-code]\npolicy = \"code\"\n";
+    assert_eq!(text(&config), want);
+    install(&[]);
+    assert_eq!(text(&config), want, "an install that names none leaves it");
+    assert_eq!(text(&user_settings(&sandbox)), plain);
+    sandbox.run(&["hook", "uninstall", "claude-code"]);
+    assert!(!text(&config).contains("policy"), "{}", text(&config));
+}
+
+#[rstest]
+#[case::missing(&["--settings", "nowhere.json"], 2)]
+#[case::broken(&["--settings", "broken.json"], 125)]
+#[case::no_template(&["--template", "coed"], 125)]
+fn a_policy_that_cannot_be_used_is_not_installed(#[case] more: &[&str], #[case] exit: u8) {
+    let sandbox = Sandbox::new();
+    put(&sandbox.project().join("broken.json"), "{");
     let said = run(
         &sandbox,
-        &[
-            "hook",
-            "install",
-            "claude-code",
-            "--settings",
-            "my fence.json",
-        ],
+        &[&["hook", "install", "claude-code"], more].concat(),
     );
-    assert!(said.contains("can't enforce policies yet"), "{said}");
-    let policy = sandbox.project().join("my fence.json");
-    let want = format!("hook run claude-code --settings '{}' || ", policy.display());
-    assert!(text(&user_settings(&sandbox)).contains(&want));
-    sandbox.run(&["hook", "install", "claude-code", "--template", "code"]);
-    assert!(text(&user_settings(&sandbox)).contains("hook run claude-code --template code || "));
-    sandbox.run(&["hook", "install", "claude-code"]);
-    assert!(text(&user_settings(&sandbox)).contains("hook run claude-code || "));
+    assert!(said.starts_with(&format!("exit: {exit}\n")), "{said}");
+    assert!(!user_settings(&sandbox).exists());
 }
 
 #[rstest]
 #[case::no_agent(&["hook", "install"])]
 #[case::unknown_agent(&["hook", "install", "claud-code"])]
 #[case::two_policies(&["hook", "install", "--all", "--settings", "x", "--template", "y"])]
-#[case::a_bad_template(&["hook", "print", "claude-code", "--template", "a b"])]
+#[case::a_file_as_a_template(&["hook", "install", "claude-code", "--template", "./x"])]
 #[case::scope_and_file(&["hook", "install", "--all", "--scope", "user", "--file", "x"])]
 #[case::a_mode_that_is_none(&["hook", "install", "--all", "--mode", "off"])]
 fn a_mistake_on_the_command_line_changes_nothing(#[case] arguments: &[&str]) {

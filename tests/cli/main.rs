@@ -18,6 +18,8 @@ mod install;
 mod jobs;
 mod pin;
 mod ports;
+mod policy;
+mod policy_run;
 mod roundtrip;
 mod scene;
 mod sshd;

@@ -11,6 +11,8 @@ pub(crate) mod status;
 mod target;
 pub(crate) mod uninstall;
 
+pub(crate) use target::AGENT_NAMES;
+
 use crate::app::App;
 use crate::error::Failure;
 use crate::exit::Exit;

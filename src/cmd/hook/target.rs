@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::policy;
 
 /// The names of the agents, for arguments.
-pub(super) static AGENT_NAMES: LazyLock<PossibleValuesParser> =
+pub(crate) static AGENT_NAMES: LazyLock<PossibleValuesParser> =
     LazyLock::new(|| PossibleValuesParser::new(ADAPTERS.iter().map(|adapter| adapter.name())));
 
 /// The agents that a verb is about.

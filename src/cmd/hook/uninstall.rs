@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::install::show;
 use super::target::{self, Agents, Places, Scope};
 use crate::app::App;
+use crate::config;
 use crate::error::Failure;
 use crate::exit::Exit;
 
@@ -37,7 +38,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         return Err(Failure::usage("`--file` is for one agent"));
     }
     target::for_each_agent(app, &args.agents, |adapter| {
-        uninstall(args, app, &places, adapter)
+        uninstall(args, app, &places, adapter)?;
+        release(args, app, &places, adapter)
     })?;
     Ok(Exit::Done)
 }
@@ -81,6 +83,29 @@ fn uninstall(
         ));
     }
     Ok(())
+}
+
+/// Once no entry is left, the agent's hook isn't held to a policy of its own any more.
+fn release(
+    args: &Args,
+    app: &App,
+    places: &Places,
+    adapter: &'static dyn Adapter,
+) -> Result<(), Failure> {
+    let name = adapter.name();
+    let is_installed = !adapter
+        .hook_environment(&places.surroundings())
+        .own
+        .is_empty();
+    let is_held = app
+        .config()
+        .is_ok_and(|config| config.hook_policy(name).is_some());
+    if args.dry_run || is_installed || !is_held {
+        return Ok(());
+    }
+    config::edit(&app.config_path(), |document| {
+        config::set_hook_policy(document, name, None);
+    })
 }
 
 /// Whether the file held an entry.

@@ -7,6 +7,8 @@
     reason = "helpers of a test: what can't be read fails it"
 )]
 
+mod tables;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,142 +16,9 @@ use std::sync::LazyLock;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-/// `docs/ARCHITECTURE.md`, "Layout": crate, and the crates of ours it may use.
-const EDGES: &[(&str, &[&str])] = &[
-    ("policy", &[]),
-    ("pin", &[]),
-    ("record", &[]),
-    ("sync", &[]),
-    ("wire", &["policy", "sync"]),
-    ("helper", &["wire", "policy", "sync"]),
-    ("remote", &["wire", "policy", "sync"]),
-    ("router", &["policy", "pin", "record"]),
-    ("agents", &["router"]),
-    (
-        "mcp",
-        &["router", "policy", "pin", "record", "sync", "remote"],
-    ),
-    (
-        "boxery",
-        &[
-            "agents", "mcp", "policy", "pin", "record", "remote", "router", "sync", "wire",
-        ],
-    ),
-];
-
-/// Crates that stay synchronous: nothing in their dependency tree is an async runtime.
-const SYNCHRONOUS: &[&str] = &["policy", "pin", "record", "router", "agents"];
-
-/// The folder of an open set, the file that lists its members, and the files in the
-/// folder that are no members, each with the reason.
-type OpenSet = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
-
-/// Every open set of the project.
-const OPEN_SETS: &[OpenSet] = &[
-    ("agents/src/adapter", "agents/src/adapter/mod.rs", &[]),
-    ("mcp/src/tool", "mcp/src/tool/mod.rs", &[]),
-    ("policy/src/rule", "policy/src/rule/mod.rs", &[]),
-    (
-        "remote/src/pipe",
-        "remote/src/pipe/mod.rs",
-        &[
-            ("auth", "what the native pipe proves to a server"),
-            ("log", "what the system pipe reads from ssh's log"),
-            ("open", "chooses the pipe"),
-        ],
-    ),
-    ("src/cmd", "src/cmd/mod.rs", &[]),
-    ("src/cmd/daemon", "src/cmd/daemon/mod.rs", &[]),
-    (
-        "src/cmd/hook",
-        "src/cmd/hook/mod.rs",
-        &[("target", "which agents and settings files a verb is about")],
-    ),
-    ("src/cmd/jobs", "src/cmd/jobs/mod.rs", &[]),
-    ("src/cmd/log", "src/cmd/log/mod.rs", &[]),
-    ("src/cmd/vm", "src/cmd/vm/mod.rs", &[]),
-];
-
-/// Licences that a dependency may be used under.
-const LICENCES: &[&str] = &[
-    "0BSD",
-    "Apache-2.0",
-    "Apache-2.0 WITH LLVM-exception",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MPL-2.0",
-    "Unicode-3.0",
-    "Unlicense",
-    "Zlib",
-];
-
-/// Files over the limit of [`MAX_LINES`], each with the reason.
-const LONG_FILES: &[(&str, &str)] = &[(
-    "agents/tests/settings_corpus.rs",
-    "a corpus: one row a settings file",
-)];
-const MAX_LINES: usize = 600;
-
-/// Files besides `src/env.rs` that read the environment, each with the reason.
-const READ_ENVIRONMENT: &[(&str, &str)] = &[
-    (
-        "helper/src/main.rs",
-        "what sshd and the login shell gave the helper is what it passes on",
-    ),
-    (
-        "remote/src/pipe/system.rs",
-        "names the folder that tempfile chose, in an error",
-    ),
-];
-
-/// Files besides `src/ui.rs` that write to standard output or error, each with the reason.
-const PRINT: &[(&str, &str)] = &[
-    (
-        "helper/src/stdio.rs",
-        "the pipe to the laptop, and why the helper ended",
-    ),
-    (
-        "remote/src/daemon/serve.rs",
-        "tells its starter that it is ready",
-    ),
-    (
-        "remote/src/embedded/keeper.rs",
-        "tells its starter that it is ready",
-    ),
-    (
-        "remote/src/embedded/server.rs",
-        "tells its keeper the port that the kernel chose",
-    ),
-    (
-        "src/cmd/jobs/tail.rs",
-        "the job's own streams, byte for byte",
-    ),
-    ("src/cmd/run.rs", "the command's own streams, byte for byte"),
-    ("src/cmd/shell.rs", "the shell's own terminal"),
-    (
-        "src/hook/finish.rs",
-        "the reply, exactly as the adapter made it",
-    ),
-];
-
-/// Files of tests that poll, each with what it is that tells nobody.
-const POLL: &[(&str, &str)] = &[
-    (
-        "helper/tests/helper/support.rs",
-        "the end of processes that are nobody's children",
-    ),
-    (
-        "remote/tests/support/mod.rs",
-        "the end of processes that are nobody's children",
-    ),
-];
+use tables::{
+    EDGES, LICENCES, LONG_FILES, MAX_LINES, OPEN_SETS, POLL, PRINT, READ_ENVIRONMENT, SYNCHRONOUS,
+};
 
 static METADATA: LazyLock<Metadata> = LazyLock::new(|| {
     MetadataCommand::new()
@@ -510,7 +379,7 @@ fn no_test_is_ignored_and_none_sleeps() {
     let mut wrong = Vec::new();
     let mut polling = BTreeSet::new();
     for path in files(&[".rs", ".py"]) {
-        if path == Path::new("tests/tidy.rs") {
+        if path == Path::new("tests/tidy/main.rs") {
             continue;
         }
         let text = read(&path);
