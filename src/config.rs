@@ -256,25 +256,22 @@ pub(crate) fn set_hook_policy(document: &mut DocumentMut, agent: &str, policy: O
     let Some(hooks) = hooks.as_table_like_mut() else {
         return;
     };
-    match policy {
-        Some(policy) => {
-            let hook = hooks
-                .entry(agent)
-                .or_insert_with(|| Item::Table(Table::new()));
-            if let Some(hook) = hook.as_table_like_mut() {
-                hook.insert("policy", value(policy));
-            }
+    if let Some(policy) = policy {
+        let hook = hooks
+            .entry(agent)
+            .or_insert_with(|| Item::Table(Table::new()));
+        if let Some(hook) = hook.as_table_like_mut() {
+            hook.insert("policy", value(policy));
         }
-        None => {
-            let hook = hooks.get_mut(agent).and_then(Item::as_table_like_mut);
-            let empty = hook.is_some_and(|hook| {
-                hook.remove("policy");
-                hook.is_empty()
-            });
-            if empty {
-                hooks.remove(agent);
-            }
-        }
+        return;
+    }
+    let hook = hooks.get_mut(agent).and_then(Item::as_table_like_mut);
+    let is_empty = hook.is_some_and(|hook| {
+        hook.remove("policy");
+        hook.is_empty()
+    });
+    if is_empty {
+        hooks.remove(agent);
     }
 }
 

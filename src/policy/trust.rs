@@ -69,7 +69,7 @@ pub(super) fn key(resolved: &Resolved, places: &Places, disk: &Disk) -> String {
         }
         if let Found::Text(content) = disk.read(source) {
             let digest = sha256_hex(content.as_bytes());
-            text.push_str(&format!("{digest} {source}\0"));
+            text.extend([digest.as_str(), " ", source, "\0"]);
         }
     }
     sha256_hex(text.as_bytes())

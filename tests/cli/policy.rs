@@ -6,14 +6,14 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hook::reason;
-use crate::scene::{Scene, answer, feed, write};
+use crate::scene::{Scene, answer, feed, utf8, write};
 use crate::support::Sandbox;
 
 const NO_PUSH: &str = "{\"command\": {\"deny\": [\"git push\"]}}\n";
 
 fn project(text: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    std::fs::write(sandbox.project().join("fence.json"), text).unwrap();
+    write(&utf8(&sandbox.project()).join("fence.json"), text);
     sandbox
 }
 
@@ -57,7 +57,7 @@ fn show_prints_the_policy_and_tells_where_each_value_comes_from() {
         "{\"extends\": \"./base.jsonc\", \"command\": {\"denny\": [\"x\"], \"useDefaults\": false}, \"allowPty\": true}",
     );
     let base = r#"{"command": {"deny": ["git push"]}, "filesystem": {"denyRead": ["~/.ssh"]} }"#;
-    std::fs::write(sandbox.project().join("base.jsonc"), base).unwrap();
+    write(&utf8(&sandbox.project()).join("base.jsonc"), base);
     sandbox.configure("accept = [\"filesystem:partial\"]\n");
     sandbox.run(&["policy", "trust"]);
     assert_snapshot!(sandbox.run(&["policy", "show"]), @r#"
@@ -193,13 +193,12 @@ fn explain_tells_which_policy_holds_and_why() {
 #[test]
 fn import_makes_a_policy_of_claudes_own_rules() {
     let sandbox = Sandbox::new();
-    let folder = sandbox.home().join(".claude");
-    std::fs::create_dir(&folder).unwrap();
+    let path = utf8(&sandbox.home()).join(".claude/settings.json");
     let settings = json!({ "permissions": {
         "allow": ["Bash(npm run:*)"], "ask": ["Bash(npm publish:*)"],
         "deny": ["Bash(git push:*)", "Read(~/.ssh/**)", "Bash"],
     }});
-    std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
+    write(&path, &settings.to_string());
     assert_snapshot!(sandbox.run(&["policy", "import", "claude"]), @r#"
     exit: 0
     ----- stdout

@@ -21,7 +21,7 @@ fn under(text: Option<&str>) -> World {
 }
 
 /// The same call in every situation in which a policy has a say.
-fn everywhere<'a>(world: &'a World) -> [Situation<'a>; 4] {
+fn everywhere(world: &World) -> [Situation<'_>; 4] {
     let on_the_vm = |situation| Situation {
         place: Place::Vm,
         ..situation

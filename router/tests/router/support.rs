@@ -58,7 +58,8 @@ pub(crate) fn policy(text: Option<&str>) -> Policy {
     let disk = Disk(text.map(str::to_owned));
     let places = Places::default();
     let origin = find_policy("/p", &places, &disk);
-    let resolved = resolve_policy(origin, &places, &disk).unwrap();
+    let resolved = resolve_policy(origin, &places, &disk)
+        .unwrap_or_else(|error| panic!("the policy of a test is sound: {error}"));
     let roots = Roots {
         home: "/home/me",
         folder: "/p",
