@@ -8,10 +8,10 @@ use std::io::{self, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs2::FileExt as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use boxery_pin::{DriftRule, Mode, RemotePath, VmName};
+use boxery_pin::{DriftRule, Mode, PathForm, RemotePath, VmName};
 use boxery_remote::{PipeChoice, PortChoice};
 
 use crate::error::Failure;
@@ -68,12 +68,52 @@ pub(crate) struct Vm {
     /// Which TCP ports on which a run listens there are offered here by themselves.
     #[serde(default)]
     pub(crate) ports: PortChoice,
+    /// Where commands on it see the copy of a project.
+    #[serde(default)]
+    pub(crate) paths: PathsRule,
     /// The VM's `/etc/machine-id` when it was added.
     #[serde(default)]
     pub(crate) machine_id: Option<String>,
     /// The fingerprint of its host key when it was added, `SHA256:…`.
     #[serde(default)]
     pub(crate) host_key: Option<String>,
+}
+
+/// Where commands on a VM see the copy of a project.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PathsRule {
+    /// Nobody chose: in the VM's folder for copies.
+    #[default]
+    Auto,
+    /// At the project's own absolute path, where it really lies.
+    Real,
+    /// At that path in a namespace that each command gets.
+    Namespace,
+    /// In the VM's folder for copies.
+    Mapped,
+}
+
+impl PathsRule {
+    /// The form that it comes down to. A folder outside of the user's own is never
+    /// made without consent, so that nobody's choice is the mapped one.
+    pub(crate) fn form(self) -> PathForm {
+        match self {
+            Self::Real => PathForm::Real,
+            Self::Namespace => PathForm::Namespace,
+            Self::Auto | Self::Mapped => PathForm::Mapped,
+        }
+    }
+
+    /// The word in the configuration.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Real => "real",
+            Self::Namespace => "namespace",
+            Self::Mapped => "mapped",
+        }
+    }
 }
 
 impl Vm {
@@ -235,6 +275,9 @@ pub(crate) fn set_vm(document: &mut DocumentMut, name: &VmName, vm: &Vm) {
         PipeChoice::Auto => {}
         PipeChoice::Native => drop(table.insert("pipe", value("native"))),
         PipeChoice::System => drop(table.insert("pipe", value("system"))),
+    }
+    if vm.paths != PathsRule::Auto {
+        table.insert("paths", value(vm.paths.as_str()));
     }
     if let Some(id) = &vm.machine_id {
         table.insert("machine_id", value(id));

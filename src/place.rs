@@ -8,8 +8,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use boxery_pin::{
-    AgentId, Lookup, PathMap, PinError, PinKey, PinOrigin, PinStore, RemotePath, Resolved,
-    SessionId, VmName, find_project, resolve, with_settings,
+    AgentId, Lookup, PathForm, PathMap, PinError, PinKey, PinOrigin, PinStore, RemotePath,
+    Resolved, SessionId, VmName, find_project, resolve, with_settings,
 };
 
 use crate::app::App;
@@ -201,7 +201,24 @@ pub(crate) fn project_root(
 
 /// The project at `root` and its copy on `vm`.
 pub(crate) fn path_map(app: &App, vm: &Vm, root: &Utf8Path) -> Result<PathMap, PlaceError> {
-    Ok(PathMap::new(root, &vm.dir, &laptop_id(app)?))
+    Ok(PathMap::new(root, &vm.dir, &laptop_id(app)?).seen(vm.paths.form()))
+}
+
+/// Where the copy of a project would lie on `vm` if its `paths` were different; empty
+/// where that is the same folder.
+pub(crate) fn other_folder(app: &App, vm: &Vm, map: &PathMap) -> Result<String, PlaceError> {
+    let mapped = PathMap::new(&map.project, &vm.dir, &laptop_id(app)?);
+    let other = match vm.paths.form() {
+        PathForm::Real => mapped.folder,
+        // In the namespace the path is the copy itself.
+        PathForm::Namespace => return Ok(String::new()),
+        PathForm::Mapped => mapped.seen(PathForm::Real).folder,
+    };
+    Ok(if other == map.folder {
+        String::new()
+    } else {
+        other.to_string()
+    })
 }
 
 /// What tells this laptop's copies on a VM from another's: the machine id

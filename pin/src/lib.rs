@@ -20,7 +20,7 @@ mod resolve;
 mod store;
 
 pub use name::{AgentId, NameError, RemotePath, SessionId, VmName};
-pub use path_map::{PathMap, PathMapError};
+pub use path_map::{PathForm, PathMap, PathMapError};
 pub use pin::{DriftRule, Mode, PinFile, PinKey, PinOrigin, Suspension};
 pub use process::{ProcessId, ancestors};
 pub use project::{Project, find_project};

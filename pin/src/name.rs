@@ -134,6 +134,11 @@ impl RemotePath {
         Self(format!("{}/{name}", self.0.trim_end_matches('/')))
     }
 
+    /// The same path on the VM as on this machine, of a resolved path here.
+    pub(crate) fn of(path: &camino::Utf8Path) -> Self {
+        Self(path.as_str().to_owned())
+    }
+
     /// Whether `self` is `folder` or lies below it.
     pub fn is_within(&self, folder: &Self) -> bool {
         let folder = folder.0.trim_end_matches('/');

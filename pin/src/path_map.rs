@@ -11,8 +11,23 @@ use crate::RemotePath;
 pub struct PathMap {
     /// The project's top folder on the laptop, links resolved.
     pub project: Utf8PathBuf,
-    /// The copy's top folder on the VM.
+    /// The copy's top folder on the VM, as commands see it.
     pub copy: RemotePath,
+    /// The folder of the VM's disk that it is.
+    pub folder: RemotePath,
+}
+
+/// Where a project's copy is seen on a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathForm {
+    /// In a folder of its own below the VM's folder for copies.
+    Mapped,
+    /// At the project's own absolute path, where it really lies.
+    Real,
+    /// At the project's own absolute path in a namespace that each command gets; it
+    /// lies where a mapped one does.
+    Namespace,
 }
 
 /// A folder without a counterpart on the VM.
@@ -52,7 +67,23 @@ impl PathMap {
         let copy = dir.join_name(&format!("{name}-{}", &digest[..8]));
         Self {
             project: project.to_owned(),
+            folder: copy.clone(),
             copy,
+        }
+    }
+
+    /// The same project with its copy seen in that form.
+    #[must_use]
+    pub fn seen(self, form: PathForm) -> Self {
+        let same = RemotePath::of(&self.project);
+        match form {
+            PathForm::Mapped => self,
+            PathForm::Namespace => Self { copy: same, ..self },
+            PathForm::Real => Self {
+                folder: same.clone(),
+                copy: same,
+                ..self
+            },
         }
     }
 

@@ -32,6 +32,8 @@ pub enum Step {
     Shell,
     /// The folder for copies can be written.
     Folder,
+    /// Where commands see the copy of a project.
+    Paths,
     /// Its clock and ours agree.
     Clock,
 }
@@ -48,6 +50,7 @@ impl Step {
             Self::Helper => "helper",
             Self::Shell => "shell",
             Self::Folder => "folder",
+            Self::Paths => "paths",
             Self::Clock => "clock",
         }
     }
@@ -172,6 +175,37 @@ pub async fn check_folder(way: &Way, folder: &str) -> Result<(), RemoteError> {
             RemoteError::NotWritable { path, detail }
         },
     )
+}
+
+/// How a folder could be made on a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Making {
+    /// The user may.
+    Own,
+    /// `sudo` may, without a password.
+    Sudo,
+    /// Not at all.
+    No,
+}
+
+const MAKING: &str = r#"
+p=$1
+while [ -n "$p" ] && [ ! -e "$p" ] && [ ! -h "$p" ]; do p=${p%/*}; done
+if [ -w "${p:-/}" ] && [ -d "${p:-/}" ]; then echo own
+elif [ -d "${p:-/}" ] && sudo -n true >/dev/null 2>&1; then echo sudo
+else echo no
+fi
+"#;
+
+/// Whether `folder` could be made on the VM, or be written if it is there.
+pub async fn making(way: &Way, folder: &str) -> Result<Making, RemoteError> {
+    let captured = ask(way, MAKING, &[folder]).await?;
+    Ok(match captured.stdout.trim_ascii() {
+        b"own" => Making::Own,
+        b"sudo" => Making::Sudo,
+        _ => Making::No,
+    })
 }
 
 async fn ask(way: &Way, script: &str, arguments: &[&str]) -> Result<Captured, RemoteError> {

@@ -276,6 +276,9 @@ fn show(args: &Args, app: &App) -> Result<Exit, Failure> {
         ""
     };
     let path = match &place {
+        Ok(Some(map)) if map.copy.as_str() == map.project.as_str() => {
+            format!("{}, the same there", map.project)
+        }
         Ok(Some(map)) => format!("{} -> {}", map.project, map.copy),
         Ok(None) => "no project".to_owned(),
         Err(problem) => problem.clone(),

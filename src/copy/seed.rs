@@ -41,6 +41,26 @@ pub(crate) enum SeedError {
         /// The VM.
         vm: VmName,
     },
+    /// The copy lies where it was seen before the configuration changed.
+    #[error(
+        "the copy of this project on {vm} lies in `{other}`, and its `paths` now want it in `{folder}`"
+    )]
+    Elsewhere {
+        /// The VM.
+        vm: VmName,
+        /// Where it lies.
+        other: String,
+        /// Where it belongs.
+        folder: String,
+    },
+    /// There is nothing to be moved.
+    #[error("`{other}` on {vm} is no copy of this project")]
+    NothingThere {
+        /// The VM.
+        vm: VmName,
+        /// Where it was looked for.
+        other: String,
+    },
     /// The folder is a link.
     #[error("`{folder}` on {vm} is a symbolic link")]
     Link {
@@ -79,11 +99,22 @@ impl SeedError {
     fn hint(&self, map: &PathMap) -> Option<String> {
         match self {
             Self::AnotherCopy { .. } | Self::NotEmpty { .. } | Self::Link { .. } => {
-                Some("move that folder away on the VM, or give the VM another `--dir`".to_owned())
+                let other = if map.copy.as_str() == map.project.as_str() {
+                    "set the VM's `paths = \"mapped\"` in the configuration"
+                } else {
+                    "give the VM another `--dir`"
+                };
+                Some(format!("move that folder away on the VM, or {other}"))
             }
             Self::Exists { vm } => Some(format!(
                 "`boxery drift {vm}` tells what differs; `boxery vm seed {vm} --over` sends the project over it"
             )),
+            Self::Elsewhere { vm, .. } => Some(format!(
+                "`boxery vm seed {vm} --move` moves it there, with all that is in it"
+            )),
+            Self::NothingThere { vm, .. } => {
+                Some(format!("send the project: `boxery vm seed {vm}`"))
+            }
             Self::NoSpace { vm } => Some(format!(
                 "free some there; then `boxery vm seed {vm}` goes on from the start in `{}`",
                 map.copy
@@ -100,6 +131,8 @@ pub(crate) enum SeedOptions {
     Once,
     /// Send the project over it.
     Over,
+    /// Send nothing: take what lies where the copy was seen before.
+    Move,
 }
 
 /// What was sent, and what wasn't.
@@ -111,12 +144,14 @@ pub(crate) struct Seeded {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Send the project to its folder on the VM at the end of `way`.
+/// Send the project to its folder on the VM at the end of `way`. `other` is where its
+/// copy would lie under other `paths`, empty if that is the same folder.
 pub(crate) async fn seed(
     app: &App,
     vm: &VmName,
     way: &Way,
     map: &PathMap,
+    other: &str,
     options: SeedOptions,
 ) -> Result<Seeded, Failure> {
     let (project, rules) = (map.project.clone(), scan_options(app));
@@ -125,6 +160,7 @@ pub(crate) async fn seed(
     let over = match options {
         SeedOptions::Once => "once",
         SeedOptions::Over => "over",
+        SeedOptions::Move => "move",
     };
     let words = [
         "sh",
@@ -134,6 +170,7 @@ pub(crate) async fn seed(
         map.copy.as_str(),
         &marker(app, map)?,
         over,
+        other,
     ];
     let request = RunRequest {
         argv: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
@@ -150,7 +187,10 @@ pub(crate) async fn seed(
     let (sending, ui) = (Arc::clone(&scan), app.ui);
     let (end, sent, said, _) = tokio::join!(
         boxery_remote::run(way, &request, io, std::future::pending()),
-        tokio::task::spawn_blocking(move || send(&sending, tree, ui)),
+        tokio::task::spawn_blocking(move || match options {
+            SeedOptions::Once | SeedOptions::Over => send(&sending, tree, ui),
+            SeedOptions::Move => Ok(SeedReport::default()),
+        }),
         tokio::task::spawn_blocking(move || Said::read(said)),
         tokio::task::spawn_blocking(move || Said::read(silence)),
     );
@@ -169,6 +209,15 @@ pub(crate) async fn seed(
                 skipped,
             });
         }
+        RunExit::Code(80) => SeedError::NothingThere {
+            vm,
+            other: other.to_owned(),
+        },
+        RunExit::Code(88) => SeedError::Elsewhere {
+            vm,
+            other: other.to_owned(),
+            folder,
+        },
         RunExit::Code(81) => SeedError::AnotherCopy { vm, folder },
         RunExit::Code(82) => SeedError::NotEmpty { vm, folder },
         RunExit::Code(84) => SeedError::Exists { vm },

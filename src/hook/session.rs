@@ -74,6 +74,10 @@ pub(crate) fn told(hook: &Hook<'_>, pinned: &Pinned, rekeyed: Option<String>) ->
         ),
     }];
     lines.push(match &pinned.map {
+        Ok(map) if map.copy.as_str() == map.project.as_str() => format!(
+            "boxery: files are edited here in {}; the VM works on its copy at the same path.",
+            map.project
+        ),
         Ok(map) => format!(
             "boxery: files are edited here in {}; the VM works on its copy in {}.",
             map.project, map.copy

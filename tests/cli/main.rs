@@ -21,6 +21,7 @@ mod policy;
 mod policy_run;
 mod ports;
 mod roundtrip;
+mod same_path;
 mod scene;
 mod sshd;
 mod support;

@@ -28,8 +28,8 @@ pub(crate) struct Vm {
     ended: Arc<AtomicBool>,
     /// The connections that it took.
     streams: Arc<Mutex<Vec<TcpStream>>>,
-    /// Holds a network of its own, which connections on it see.
-    network: Option<Child>,
+    /// Holds a network and mounts of its own, which connections on it see.
+    world: Option<Child>,
     /// For the system pipe: `ssh` looks for keys in the home that passwd(5) names.
     agent: Option<Child>,
 }
@@ -43,13 +43,21 @@ impl Vm {
 
     /// The same over the pipe of that name.
     pub(crate) fn start_over(sandbox: &Sandbox, lines: &str, pipe: &str) -> Self {
-        Self::set_up(sandbox, "dev", lines, pipe, None)
+        Self::set_up(sandbox, "dev", lines, pipe, None, None)
     }
 
     /// The VM `name` over that pipe with a network of its own: what listens there
     /// doesn't listen here.
     pub(crate) fn start_apart(sandbox: &Sandbox, name: &str, pipe: &str) -> Self {
-        Self::set_up(sandbox, name, "", pipe, Some(start_network()))
+        let world = start_world("");
+        Self::set_up(sandbox, name, "", pipe, None, Some(world))
+    }
+
+    /// The VM `dev` whose user is `user`, an ordinary one or root, with files of its own
+    /// as `lines` of shell make them.
+    pub(crate) fn start_as(sandbox: &Sandbox, pipe: &str, user: &str, lines: &str) -> Self {
+        let world = start_world(lines);
+        Self::set_up(sandbox, "dev", "", pipe, Some(user), Some(world))
     }
 
     fn set_up(
@@ -57,7 +65,8 @@ impl Vm {
         name: &str,
         lines: &str,
         pipe: &str,
-        network: Option<Child>,
+        user: Option<&str>,
+        world: Option<Child>,
     ) -> Self {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"]
             .into_iter()
@@ -104,6 +113,7 @@ impl Vm {
             at("home"),
         );
         fs::create_dir(at("home")).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(at("sshd_config"), config).unwrap();
         // Debian's server wants this folder, which its service makes at boot.
         fs::create_dir_all("/run/sshd").ok();
@@ -114,9 +124,7 @@ impl Vm {
         let streams = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&streams);
         let (watch, config) = (Arc::clone(&ended), at("sshd_config"));
-        let inside = network
-            .as_ref()
-            .map(|network| format!("--net=/proc/{}/ns/net", network.id()));
+        let inside = world.as_ref().map(enter);
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 if watch.load(Ordering::SeqCst) {
@@ -126,9 +134,9 @@ impl Vm {
                 kept.lock().unwrap().push(connection.try_clone().unwrap());
                 let socket = OwnedFd::from(connection);
                 let mut command = match &inside {
-                    Some(network) => {
+                    Some(inside) => {
                         let mut command = Command::new("nsenter");
-                        command.args([network, sshd]);
+                        command.args(inside).arg(sshd);
                         command
                     }
                     None => Command::new(sshd),
@@ -149,11 +157,22 @@ impl Vm {
             port,
             ended,
             streams,
-            network,
+            world,
             agent: (pipe == "system").then(|| start_agent(&folder_path, &ssh.join("id_ed25519"))),
         };
-        let user = Command::new("id").arg("-un").output().unwrap();
-        let user = String::from_utf8(user.stdout).unwrap();
+        let own = Command::new("id").arg("-un").output().unwrap();
+        let own = String::from_utf8(own.stdout).unwrap();
+        let user = user.unwrap_or(own.trim());
+        if user != own.trim() {
+            // Its own to write, and the way there open.
+            let given = Command::new("chown")
+                .args(["-R", user])
+                .arg(folder_path)
+                .status();
+            assert!(given.unwrap().success());
+            let key = vm.folder.path().join("host_key");
+            std::os::unix::fs::chown(key, Some(0), Some(0)).unwrap();
+        }
         let config = sandbox.home().join(".config/boxery");
         fs::create_dir_all(&config).unwrap();
         // boxery's own list: ssh looks for the user's in the home that passwd(5) names.
@@ -163,19 +182,18 @@ impl Vm {
             &config.join("config.toml"),
             &format!(
                 "[vm.{name}]\ntarget = \"{}@127.0.0.1:{port}\"\ndir = \"{}\"\npipe = \"{pipe}\"\n",
-                user.trim(),
+                user,
                 vm.dir().display()
             ),
         );
         vm
     }
 
-    /// A program in the VM's network that is no run of anybody's.
+    /// A program in the VM's world that is no run of anybody's.
     pub(crate) fn beside(&self, program: &str) -> Command {
-        let network = self.network.as_ref().expect("it has a network of its own");
+        let world = self.world.as_ref().expect("it has a world of its own");
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/proc/{}/ns/net", network.id()));
-        command.arg(program);
+        command.args(enter(world)).arg(program);
         command
     }
 
@@ -227,7 +245,7 @@ impl Drop for Vm {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(("127.0.0.1", self.port)));
-        for child in [&mut self.agent, &mut self.network].into_iter().flatten() {
+        for child in [&mut self.agent, &mut self.world].into_iter().flatten() {
             drop(child.kill());
             drop(child.wait());
         }
@@ -243,23 +261,51 @@ fn append(file: &Path, text: &str) {
     std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
 }
 
-/// A network with nothing but a loopback device, which goes when this is killed.
-fn start_network() -> Child {
-    let mut network = Command::new("unshare")
-        .args(["-n", "sh", "-c"])
-        .arg("ip link set lo up && echo up && exec cat")
+/// How `nsenter` gets there.
+fn enter(world: &Child) -> [String; 2] {
+    ["net", "mnt"].map(|kind| {
+        let option = if kind == "mnt" { "mount" } else { kind };
+        format!("--{option}=/proc/{}/ns/{kind}", world.id())
+    })
+}
+
+/// A network with nothing but a loopback device, and mounts that `lines` of shell may
+/// add to; both go when this is killed.
+fn start_world(lines: &str) -> Child {
+    let mut world = Command::new("unshare")
+        .args(["-n", "-m", "sh", "-ec"])
+        .arg(format!("ip link set lo up\n{lines}\necho up\nexec cat"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("this test needs unshare: install util-linux");
     let mut line = String::new();
-    let stdout = network.stdout.as_mut().unwrap();
+    let stdout = world.stdout.as_mut().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-    assert_eq!(
-        line, "up\n",
-        "this test needs network namespaces: run it as root"
+    assert_eq!(line, "up\n", "this test needs namespaces: run it as root");
+    world
+}
+
+/// An ordinary user of this machine; made by the first test that wants it.
+pub(crate) fn ordinary_user(name: &str) {
+    let lock = fs::File::create("/run/boxery-tests.lock").unwrap();
+    fs2::FileExt::lock_exclusive(&lock).unwrap();
+    let known = fs::read_to_string("/etc/passwd").unwrap();
+    if known
+        .lines()
+        .any(|line| line.starts_with(&format!("{name}:")))
+    {
+        return;
+    }
+    let made = Command::new("useradd")
+        .args(["--create-home", "--base-dir", "/var/tmp", "--password", "*"])
+        .args(["--shell", "/bin/bash", name])
+        .status();
+    assert!(
+        made.expect("this test needs useradd: install passwd")
+            .success(),
+        "this test makes a user: run it as root"
     );
-    network
 }
 
 /// An agent of the test's own that holds `key`.

@@ -24,7 +24,12 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// An empty home and an empty project.
     pub(crate) fn new() -> Self {
-        let folder = TempDir::new().unwrap();
+        Self::new_in(&std::env::temp_dir().display().to_string())
+    }
+
+    /// The same below `folder`, which takes this user's files.
+    pub(crate) fn new_in(folder: &str) -> Self {
+        let folder = TempDir::new_in(folder).unwrap();
         for name in ["home", "project"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }

@@ -4,10 +4,11 @@ use camino::Utf8Path;
 use serde_json::json;
 
 use boxery_pin::{RemotePath, VmName};
-use boxery_remote::{PipeChoice, PortChoice, doctor};
+use boxery_remote::doctor::{self, Making};
+use boxery_remote::{PipeChoice, PortChoice, Way};
 
 use crate::app::App;
-use crate::config::{self, Vm};
+use crate::config::{self, PathsRule, Vm};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::{env, reach, trust};
@@ -33,6 +34,10 @@ pub(crate) struct Args {
     /// Which way to reach it
     #[arg(long, value_name = "PIPE", default_value = "auto")]
     pipe: PipeChoice,
+    /// Whether copies of projects lie at the same absolute path there as here, so that
+    /// paths in commands and in what they print fit; asked on a terminal, else `no`
+    #[arg(long, value_name = "yes|no", value_parser = parse_yes)]
+    same_path: Option<bool>,
     /// Accept this host key without a question
     #[arg(long, value_name = "SHA256:…", value_parser = parse_fingerprint)]
     accept_fingerprint: Option<String>,
@@ -70,6 +75,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         dir: args.dir.clone().unwrap_or(somewhere),
         pipe: args.pipe,
         ports: PortChoice::default(),
+        paths: PathsRule::Auto,
         machine_id: None,
         host_key: None,
     };
@@ -85,6 +91,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             .await
             .map_err(failed)?;
         vm.host_key = key;
+        vm.paths = paths(args, app, &way).await?;
         Ok::<_, Failure>(probe)
     })??;
     // Where the agent itself runs on the VM, this id tells, and its calls pass. An id
@@ -100,7 +107,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     if args.json {
         app.ui.line(json!({
             "name": args.name, "target": vm.target, "dir": vm.dir, "pipe": vm.pipe,
-            "host_key": vm.host_key, "this_machine": vm.is_embedded(), "found": probe,
+            "host_key": vm.host_key, "paths": vm.paths, "this_machine": vm.is_embedded(), "found": probe,
         }));
         return Ok(Exit::Done);
     }
@@ -110,10 +117,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         vm.target.clone()
     };
     app.ui.say(format_args!("added VM {}: {place}", args.name));
-    app.ui.say(format_args!(
-        "  {} as {}, copies in {}",
-        probe.system, probe.user, vm.dir
-    ));
+    app.ui
+        .say(format_args!("  {} as {}", probe.system, probe.user));
+    app.ui
+        .say(format_args!("  copies {}", where_copies_are(&vm)));
     if !probe.bash {
         app.ui
             .say("  it has no bash, which agents' commands need: install it before you pin the VM");
@@ -123,6 +130,63 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         args.name
     ));
     Ok(Exit::Done)
+}
+
+/// Where copies lie, with consent to folders outside of the VM user's own.
+async fn paths(args: &Args, app: &App, way: &Way) -> Result<PathsRule, Failure> {
+    if args.same_path == Some(false) {
+        return Ok(PathsRule::Mapped);
+    }
+    // Where this laptop's projects mostly are.
+    let making = doctor::making(way, app.env.home.as_str())
+        .await
+        .map_err(|error| reach::failure(&args.name, error))?;
+    let by = match making {
+        Making::Own => "",
+        Making::Sudo => " with sudo",
+        Making::No if args.same_path == Some(true) => {
+            return Err(Failure::from(format!(
+                "the VM's user can make no folders in `{}`, and has no `sudo -n`",
+                app.env.home
+            ))
+            .hint("add it without `--same-path yes`; docs/same-path.md tells of `paths = \"namespace\"`"));
+        }
+        Making::No => return Ok(PathsRule::Auto),
+    };
+    if args.same_path == Some(true) {
+        return Ok(PathsRule::Real);
+    }
+    let question = format!(
+        "Paths in commands and in what they print fit where a project's copy has the same absolute path there as \
+         the project has here (such as `{}/…`). Its folder is made once{by} when a project is sent. Do that?",
+        app.env.home
+    );
+    Ok(match app.ui.confirm(&question) {
+        Some(true) => PathsRule::Real,
+        Some(false) => PathsRule::Mapped,
+        None => PathsRule::Auto,
+    })
+}
+
+/// In words.
+fn where_copies_are(vm: &Vm) -> String {
+    match vm.paths {
+        PathsRule::Real => "at the same absolute paths as the projects here".to_owned(),
+        PathsRule::Namespace => "seen at the same absolute paths as the projects here".to_owned(),
+        PathsRule::Mapped => format!("in {}", vm.dir),
+        PathsRule::Auto => format!(
+            "in {}; nobody was asked for the same absolute path (`--same-path yes`)",
+            vm.dir
+        ),
+    }
+}
+
+fn parse_yes(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("give yes or no".to_owned()),
+    }
 }
 
 fn which_target(args: &Args, app: &App) -> Failure {

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use boxery_pin::VmName;
-use boxery_remote::Target;
-use boxery_remote::doctor::{Check, Outcome, Step, check_inside, check_way};
+use boxery_remote::doctor::{self, Check, Making, Outcome, Step, check_inside, check_way};
+use boxery_remote::{Target, Way};
 
 use crate::app::App;
-use crate::config::Vm;
+use crate::config::{PathsRule, Vm};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::place::Here;
 use crate::ui::Tone;
 use crate::{env, reach};
 
@@ -67,6 +68,11 @@ async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure>
     if let Some(way) = way {
         let (inside, probe) = check_inside(&way, vm.dir.as_str(), env::now()).await;
         checks.extend(inside);
+        if probe.is_some() {
+            let outcome = paths(app, name, vm, &way).await?;
+            let step = Step::Paths;
+            checks.push(Check { step, outcome });
+        }
         if let (Some(probe), Some(known)) = (probe, &vm.machine_id)
             && probe.machine_id != *known
         {
@@ -78,6 +84,35 @@ async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure>
         }
     }
     Ok(checks)
+}
+
+/// Where commands see the copy of the project here, or of one in the home folder.
+async fn paths(app: &App, name: &VmName, vm: &Vm, way: &Way) -> Result<Outcome, Failure> {
+    let here = Here::look(app)?;
+    let project = here.project_root(false).ok().flatten();
+    let folder = project.unwrap_or_else(|| app.env.home.clone());
+    let making = doctor::making(way, folder.as_str())
+        .await
+        .map_err(|error| reach::failure(name, error))?;
+    let real = match making {
+        Making::Own => "the VM's user can make it",
+        Making::Sudo => "`sudo -n` can make it",
+        Making::No => "the VM's user can't make it, and has no `sudo -n`",
+    };
+    Ok(match vm.paths {
+        PathsRule::Real if making == Making::No => {
+            Outcome::Doubtful(format!("real: `{folder}` is wanted there, and {real}"))
+        }
+        PathsRule::Real => Outcome::Well(format!("real: copies lie at the same path; {real}")),
+        PathsRule::Namespace => {
+            Outcome::Well("namespace: copies are seen at the same path".to_owned())
+        }
+        rule @ (PathsRule::Auto | PathsRule::Mapped) => Outcome::Well(format!(
+            "{}: copies lie in {}; of the same path, {real}",
+            rule.as_str(),
+            vm.dir
+        )),
+    })
 }
 
 fn show(app: &App, check: &Check, args: &Args) {

@@ -7,7 +7,7 @@ use crate::cmd::drift::target;
 use crate::copy::{self, SeedOptions, size};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::reach;
+use crate::{place, reach};
 
 /// Send this project to a VM, once
 ///
@@ -21,21 +21,30 @@ pub(crate) struct Args {
     /// only on the VM stays
     #[arg(long)]
     over: bool,
+    /// Send nothing: move the copy from where it lay before `paths` of the VM changed
+    #[arg(long = "move", conflicts_with = "over")]
+    moved: bool,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let (vm, map) = target(app, Some(&args.name))?;
     let config = app.config()?;
-    let options = if args.over {
-        SeedOptions::Over
-    } else {
-        SeedOptions::Once
+    let options = match (args.over, args.moved) {
+        (true, _) => SeedOptions::Over,
+        (false, true) => SeedOptions::Move,
+        (false, false) => SeedOptions::Once,
     };
+    let other = place::other_folder(app, config.vm(&vm)?, &map)?;
     let seeded = reach::block_on(async {
         let way = reach::open(app, &vm, config.vm(&vm)?).await?;
-        copy::seed(app, &vm, &way, &map, options).await
+        copy::seed(app, &vm, &way, &map, &other, options).await
     })??;
     let report = &seeded.report;
+    if args.moved {
+        app.ui
+            .say(format_args!("moved `{other}` on {vm} to `{}`", map.folder));
+        return Ok(Exit::Done);
+    }
     app.ui.say(format_args!(
         "sent {} files, {} to `{}` on {vm}",
         report.files,

@@ -1,0 +1,302 @@
+//! The copy at the same absolute path as the project, on VMs that have files of their own.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that can't set its scene up should fail at once"
+)]
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use rstest::rstest;
+
+use crate::sshd::{Vm, ordinary_user};
+use crate::support::Sandbox;
+
+const PLAIN: &str = "boxery-plain";
+const SUDOER: &str = "boxery-sudoer";
+
+/// A project, and a VM on which nothing of it is. Its path is root's to make there.
+struct Scene {
+    sandbox: Sandbox,
+    vm: Vm,
+    target: String,
+}
+
+impl Scene {
+    fn new(pipe: &str, user: &str) -> Self {
+        if user != "root" {
+            ordinary_user(user);
+        }
+        let sandbox = Sandbox::new_in("/srv");
+        let lines = format!(
+            "mount -t tmpfs -o mode=755 tmpfs /srv\n\
+             mount -t tmpfs -o mode=750 tmpfs /etc/sudoers.d\n\
+             (umask 337; echo '{SUDOER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/test)"
+        );
+        let vm = Vm::start_as(&sandbox, pipe, user, &lines);
+        let config = sandbox.home().join(".config/boxery/config.toml");
+        let text = fs::read_to_string(&config).unwrap();
+        let target = text.lines().find_map(|line| line.strip_prefix("target = "));
+        let target = target.unwrap().trim_matches('"').to_owned();
+        fs::remove_file(&config).unwrap();
+        fs::write(sandbox.project().join("main.c"), "int main;\n").unwrap();
+        Self {
+            sandbox,
+            vm,
+            target,
+        }
+    }
+
+    fn boxery(&self, words: &[&str]) -> Command {
+        let mut command = self.sandbox.boxery(words);
+        command.env("SSH_AUTH_SOCK", self.vm.agent());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> String {
+        self.sandbox.render(&self.boxery(words).output().unwrap())
+    }
+
+    fn add(&self, pipe: &str, more: &[&str]) -> String {
+        let (dir, key) = (self.vm.dir(), self.vm.fingerprint());
+        let words = ["vm", "add", "dev", &self.target, "--pipe", pipe, "--dir"];
+        let words = [&words[..], &[dir.to_str().unwrap()]].concat();
+        let accept = ["--accept-fingerprint", &key];
+        self.run(&[&words[..], &accept, more].concat())
+    }
+
+    fn pin(&self) {
+        let pinned = self.run(&["pin", "dev", "--drift", "off"]);
+        assert!(pinned.starts_with("exit: 0\n"), "{pinned}");
+    }
+
+    fn config(&self) -> String {
+        let path = self.sandbox.home().join(".config/boxery/config.toml");
+        fs::read_to_string(path).unwrap_or_default()
+    }
+
+    /// Say in the configuration where copies are seen.
+    fn set_paths(&self, paths: &str) {
+        let path = self.sandbox.home().join(".config/boxery/config.toml");
+        let text = self.config();
+        let line = format!("paths = \"{paths}\"");
+        let lines = text.lines().filter(|line| !line.starts_with("paths = "));
+        let text = lines
+            .chain([line.as_str(), ""])
+            .collect::<Vec<_>>()
+            .join("\n");
+        fs::write(path, text).unwrap();
+    }
+
+    /// What a shell on the VM says, as its root.
+    fn there(&self, text: &str) -> String {
+        let output = self.vm.beside("sh").args(["-c", text]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn project(&self) -> String {
+        self.sandbox.project().display().to_string()
+    }
+}
+
+/// What a run prints when it is well.
+fn printed(text: &str) -> String {
+    format!("exit: 0\n----- stdout\n{text}\n----- stderr\n")
+}
+
+#[rstest]
+fn a_copy_really_lies_at_the_same_path(
+    #[values("native", "system")] pipe: &str,
+    #[values("root", SUDOER)] user: &str,
+) {
+    let scene = Scene::new(pipe, user);
+    let added = scene.add(pipe, &["--same-path", "yes"]);
+    assert!(added.starts_with("exit: 0\n"), "{added}");
+    assert!(added.contains("at the same absolute paths"), "{added}");
+    assert!(scene.config().contains("paths = \"real\"\n"));
+    scene.pin();
+    let seeded = scene.run(&["vm", "seed", "dev"]);
+    let want = "sent 1 files, 10 B to `[SCRATCH]/project` on dev";
+    assert!(seeded.contains(want), "{seeded}");
+    let project = scene.project();
+    let owner = scene.there(&format!("stat -c %U {project} {project}/main.c"));
+    assert_eq!(owner, format!("{user}\n{user}\n"));
+    assert_eq!(
+        scene.there(&format!("ls -A {}", scene.vm.dir().display())),
+        ""
+    );
+    let same = scene.run(&["drift", "dev"]);
+    assert!(same.starts_with("exit: 0\n"), "{same}");
+    // Names in commands and in what they print are the laptop's.
+    let text = format!("pwd; cat {project}/main.c; ls $PWD/*.c");
+    assert_eq!(
+        scene.run(&["run", "dev", "--", "bash", "-c", &text]),
+        printed("[SCRATCH]/project\nint main;\n[SCRATCH]/project/main.c")
+    );
+    fs::create_dir(scene.sandbox.project().join("sub")).unwrap();
+    fs::write(scene.sandbox.project().join("sub/x"), "").unwrap();
+    let drift = scene.run(&["drift", "dev"]);
+    assert!(
+        drift.starts_with("exit: 1\n----- stdout\n+ sub/x\n"),
+        "{drift}"
+    );
+    let pinned = scene.run(&["pin"]);
+    assert!(
+        pinned.contains("path    [SCRATCH]/project, the same there\n"),
+        "{pinned}"
+    );
+    let doctor = scene.run(&["vm", "doctor", "dev"]);
+    assert!(doctor.contains("paths          real: "), "{doctor}");
+}
+
+#[test]
+fn who_can_not_make_it_is_told_and_gets_the_mapped_folder() {
+    let scene = Scene::new("native", PLAIN);
+    let refused = scene.add("native", &["--same-path", "yes"]);
+    assert!(refused.starts_with("exit: 125\n"), "{refused}");
+    assert!(refused.contains("can make no folders in"), "{refused}");
+    assert!(!scene.config().contains("[vm.dev]"));
+    let added = scene.add("native", &[]);
+    assert!(added.contains("nobody was asked"), "{added}");
+    assert!(!scene.config().contains("paths"));
+    let doctor = scene.run(&["vm", "doctor", "dev"]);
+    let want = "of the same path, the VM's user can't make it, and has no `sudo -n`";
+    assert!(
+        doctor.contains("paths          auto: ") && doctor.contains(want),
+        "{doctor}"
+    );
+    assert!(scene.run(&["vm", "seed", "dev"]).starts_with("exit: 0\n"));
+    assert_eq!(
+        scene
+            .there(&format!("ls -d {} 2>&1 >&-", scene.project()))
+            .lines()
+            .count(),
+        1
+    );
+    // Wanted all the same: said, and nothing is made anywhere else.
+    scene.set_paths("real");
+    let doctor = scene.run(&["vm", "doctor", "dev"]);
+    assert!(doctor.contains("note  paths"), "{doctor}");
+    fs::rename(scene.vm.copy(), scene.vm.dir().join("away")).unwrap();
+    let seeded = scene.run(&["vm", "seed", "dev"]);
+    assert!(
+        seeded.contains("dev cannot make `[SCRATCH]/project`"),
+        "{seeded}"
+    );
+}
+
+#[rstest]
+#[case::no_terminal(None, "")]
+#[case::no(Some("n\n"), "paths = \"mapped\"\n")]
+#[case::yes(Some("y\n"), "paths = \"real\"\n")]
+fn nobody_gets_folders_made_without_consent(#[case] answer: Option<&str>, #[case] want: &str) {
+    let scene = Scene::new("native", SUDOER);
+    let said = match answer {
+        None => scene.add("native", &[]),
+        Some(answer) => {
+            let (dir, key) = (scene.vm.dir(), scene.vm.fingerprint());
+            let line = format!(
+                "{} vm add dev {} --dir {} --pipe native --accept-fingerprint {key}",
+                crate::support::BOXERY,
+                scene.target,
+                dir.display()
+            );
+            let mut child = scene
+                .sandbox
+                .command("script")
+                .args(["-qec", &line, "/dev/null"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("this test needs script: install bsdutils");
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(answer.as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            drop(stdin);
+            String::from_utf8(output.stdout).unwrap()
+        }
+    };
+    assert!(said.contains("added VM dev"), "{said}");
+    assert_eq!(
+        said.contains("made once with sudo"),
+        answer.is_some(),
+        "{said}"
+    );
+    let config = scene.config();
+    let found = config.lines().find(|line| line.starts_with("paths"));
+    assert_eq!(
+        found.map(|line| format!("{line}\n")).unwrap_or_default(),
+        want
+    );
+}
+
+#[test]
+fn a_folder_of_the_vms_own_is_left_alone() {
+    let scene = Scene::new("native", "root");
+    scene.add("native", &["--same-path", "yes"]);
+    let project = scene.project();
+    scene.there(&format!(
+        "mkdir -p {project}; echo theirs >{project}/main.c"
+    ));
+    let seeded = scene.run(&["vm", "seed", "dev"]);
+    assert!(seeded.contains("is not empty and not a copy"), "{seeded}");
+    assert!(seeded.contains("`paths = \"mapped\"`"), "{seeded}");
+    assert_eq!(
+        scene.there(&format!("cat {project}/main.c; ls -A {project}")),
+        "theirs\nmain.c\n"
+    );
+}
+
+#[rstest]
+fn a_copy_that_lies_elsewhere_is_moved_and_never_doubled(#[values("root", SUDOER)] user: &str) {
+    let scene = Scene::new("native", user);
+    scene.add("native", &["--same-path", "no"]);
+    scene.pin();
+    assert!(scene.run(&["vm", "seed", "dev"]).starts_with("exit: 0\n"));
+    let mapped = scene.vm.copy();
+    // What only the VM has: a build's output, and hidden files.
+    let text = "mkdir -p out/.x && echo built >out/.x/a && echo kept >.kept";
+    assert_eq!(
+        scene.run(&["run", "dev", "--", "bash", "-c", text]),
+        printed("").replace("\n\n", "\n")
+    );
+    let project = scene.project();
+    for (paths, there) in [
+        ("real", project.clone()),
+        ("mapped", mapped.display().to_string()),
+    ] {
+        scene.set_paths(paths);
+        let run = scene.run(&["run", "dev", "--", "true"]);
+        assert!(run.starts_with("exit: 125\n"), "{paths}: {run}");
+        for more in [&[][..], &["--over"]] {
+            let refused = scene.run(&[&["vm", "seed", "dev"], more].concat());
+            assert!(refused.starts_with("exit: 125\n"), "{refused}");
+            assert!(refused.contains("`boxery vm seed dev --move`"), "{refused}");
+        }
+        let moved = scene.run(&["vm", "seed", "dev", "--move"]);
+        assert!(moved.starts_with("exit: 0\n"), "{moved}");
+        let text = "pwd; cat out/.x/a .kept main.c";
+        let want = format!(
+            "{}\nbuilt\nkept\nint main;",
+            there.replace(&scene.scratch(), "[SCRATCH]")
+        );
+        assert_eq!(
+            scene.run(&["run", "dev", "--", "bash", "-c", text]),
+            printed(&want)
+        );
+        let again = scene.run(&["vm", "seed", "dev", "--move"]);
+        assert!(again.contains("is no copy of this project"), "{again}");
+        let copies = scene.there(&format!("ls -d {project} {} 2>&-", mapped.display()));
+        assert_eq!(copies, format!("{there}\n"));
+    }
+}
+
+impl Scene {
+    fn scratch(&self) -> String {
+        let project = self.project();
+        project.trim_end_matches("/project").to_owned()
+    }
+}
