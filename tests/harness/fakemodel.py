@@ -104,7 +104,8 @@ def view_of(body):
     return {
         "first_user": next((flat(m["content"]) for m in messages if m["role"] == "user"), ""),
         "all_users": "\n".join(flat(m["content"]) for m in messages if m["role"] == "user"),
-        "system": flat(body.get("system")),
+        # What hooks add at the start of a session stands in messages of the role system.
+        "system": "\n".join([flat(body.get("system"))] + [flat(m["content"]) for m in messages if m["role"] == "system"]),
         "tools": [t["name"] for t in body.get("tools") or [] if "name" in t],
         "results": results,
     }
