@@ -43,6 +43,12 @@ fn main() -> ExitCode {
     let guard = home(&folder.join("guard"), Some(Mode::Guard));
     let redirect = home(&folder.join("redirect"), Some(Mode::Redirect));
 
+    let policed = home(&folder.join("policed"), Some(Mode::Redirect));
+    write(
+        &policed.join("project/fence.jsonc"),
+        "{\"extends\": \"code\"} // what `boxery policy init` writes\n",
+    );
+
     let boxery = Utf8Path::new(BOXERY).canonicalize_utf8().unwrap();
     let hook = ["hook", "run", "claude-code"];
     let entry = hook_command(&boxery, "claude-code", &EntryOptions::default()).unwrap();
@@ -61,23 +67,24 @@ fn main() -> ExitCode {
         case("hook, unpinned", 0, &boxery, &hook, &unpinned),
         case("hook, guard", 0, &boxery, &hook, &guard),
         case("hook, redirect", 0, &boxery, &hook, &redirect),
+        case("hook, redirect, a policy file", 0, &boxery, &hook, &policed),
         case(
             "`sh -c /bin/true`",
-            4,
+            5,
             "/bin/sh",
             &["-c", "/bin/true"],
             &unpinned,
         ),
         case(
             "installed entry, unpinned",
-            4,
+            5,
             "/bin/sh",
             &["-c", &entry],
             &unpinned,
         ),
         case(
             "installed entry, guard",
-            4,
+            5,
             "/bin/sh",
             &["-c", &entry],
             &guard,

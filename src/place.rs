@@ -149,12 +149,13 @@ pub(crate) fn pin_failure(error: PinError) -> Failure {
     }
 }
 
-/// The project that the pin `resolved` names, links resolved.
+/// The project that the pin `resolved` names, else the one in which the agent was
+/// started, links resolved.
 pub(crate) fn pinned_project(resolved: &Resolved) -> Option<Utf8PathBuf> {
     let root = match &resolved.origin {
-        PinOrigin::File(PinKey::Project { root }) => Some(root),
+        PinOrigin::File(PinKey::Project { root }) => Some(root.clone()),
         PinOrigin::File(PinKey::Session { .. } | PinKey::Process { .. })
-        | PinOrigin::Environment => resolved.project.as_ref(),
+        | PinOrigin::Environment => resolved.project.clone().or_else(env::claude_project_dir),
     }?;
     root.canonicalize_utf8().ok()
 }

@@ -8,6 +8,7 @@ use crate::cmd::run::{cancelled, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
+use crate::policy::{Caller, InForce};
 use crate::reach;
 use crate::terminal::Raw;
 
@@ -31,6 +32,20 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let name = here.vm(args.vm.as_ref())?;
     let config = app.config()?;
     let vm = config.vm(&name)?;
+    let caller = Caller {
+        agent: None,
+        folder: &here.folder,
+        project: None,
+    };
+    // It holds no one here, so that one that can't be used is no reason to stay out.
+    if let Ok(in_force) = InForce::find(app, &config, caller)
+        && !in_force.policy.is_default()
+    {
+        app.ui.say(format_args!(
+            "the policy {} is for commands; this shell is held to none",
+            in_force.summary()
+        ));
+    }
     let cwd = match &args.cwd {
         Some(cwd) => Some(cwd.clone()),
         None => here.counterpart(app, &name, vm)?,

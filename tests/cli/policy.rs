@@ -377,6 +377,12 @@ fn a_policy_that_a_hook_is_held_to_stands_in_place_of_the_projects() {
         shown.contains("strict.jsonc, which the hook is held to"),
         "{shown}"
     );
+    let status = scene.sandbox.run(&["hook", "status"]);
+    let want = format!(
+        "  policy   {}",
+        "[SCRATCH]/home/strict.jsonc, whatever a project says"
+    );
+    assert!(status.contains(&want), "{status}");
 }
 
 #[test]
@@ -412,7 +418,8 @@ fn a_session_is_told_at_its_start_which_policy_holds() {
 #[rstest]
 #[case::trust(&["policy", "trust"])]
 #[case::init(&["policy", "init"])]
-fn an_agent_neither_writes_nor_trusts_a_policy(#[case] words: &[&str]) {
+#[case::shell(&["shell", "dev"])]
+fn what_is_for_people_is_refused_to_an_agent(#[case] words: &[&str]) {
     let sandbox = project(NO_PUSH);
     let output = sandbox
         .boxery(words)

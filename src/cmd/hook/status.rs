@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::target::{AGENT_NAMES, Places};
 use crate::app::App;
+use crate::config::Config;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::Tone;
@@ -35,6 +36,8 @@ struct Report {
     scopes: Vec<ScopeReport>,
     environment: HookEnvironment,
     mode: Mode,
+    /// What it is held to whatever a project says.
+    policy: Option<String>,
     proofs: Vec<(Proof, bool)>,
     /// Its last session that told its begin.
     seen: Option<LastSeen>,
@@ -65,13 +68,13 @@ enum State {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let places = Places::read(app)?;
-    let mode = app.config()?.mode.unwrap_or(Mode::Guard);
+    let config = app.config()?;
     let is_meant =
         |name: &str| args.agents.is_empty() || args.agents.iter().any(|agent| agent == name);
     let reports: Vec<Report> = boxery_agents::ADAPTERS
         .iter()
         .filter(|adapter| is_meant(adapter.name()))
-        .map(|adapter| Report::read(*adapter, &places, mode, app))
+        .map(|adapter| Report::read(*adapter, &places, &config, app))
         .collect::<Result<_, _>>()?;
     if args.json {
         let all: Vec<Value> = reports.iter().map(Report::to_json).collect();
@@ -89,7 +92,7 @@ impl Report {
     fn read(
         adapter: &'static dyn Adapter,
         places: &Places,
-        mode: Mode,
+        config: &Config,
         app: &App,
     ) -> Result<Self, Failure> {
         let environment = adapter.hook_environment(&places.surroundings());
@@ -131,7 +134,8 @@ impl Report {
             adapter,
             scopes,
             environment,
-            mode,
+            mode: config.mode.unwrap_or(Mode::Guard),
+            policy: config.hook_policy(adapter.name()).map(str::to_owned),
             proofs,
             seen,
             alarms,
@@ -179,6 +183,7 @@ impl Report {
             "agent": self.adapter.name(),
             "live": self.is_live(),
             "mode": self.mode,
+            "policy": self.policy,
             "scopes": scopes,
             "disabled": self.environment.disabled,
             "managed_only": self.environment.managed_only,
@@ -211,6 +216,9 @@ impl Report {
             "  mode     {}, unless a pin says otherwise",
             self.mode
         ));
+        if let Some(policy) = &self.policy {
+            ui.line(format_args!("  policy   {policy}, whatever a project says"));
+        }
         ui.line(format_args!("  proven   {}", self.describe_proofs()));
         let seen = self.seen.as_ref().map_or_else(
             || "no session yet".to_owned(),
