@@ -40,6 +40,9 @@ pub(crate) struct Config {
     /// What is said of each agent's hook.
     #[serde(default)]
     pub(crate) hook: BTreeMap<String, HookConfig>,
+    /// What of an agent's shell is kept from call to call besides its folder.
+    #[serde(default)]
+    pub(crate) state: StateRule,
     /// The VMs by name.
     #[serde(default)]
     pub(crate) vm: BTreeMap<VmName, Vm>,
@@ -52,6 +55,17 @@ pub(crate) struct HookConfig {
     /// The policy that it is held to, whatever lies in the project: the absolute path
     /// of a file, or a template's name.
     pub(crate) policy: Option<String>,
+}
+
+/// What of an agent's shell is kept from call to call besides its folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StateRule {
+    /// Nothing.
+    #[default]
+    Folder,
+    /// What its commands exported.
+    Exports,
 }
 
 /// One VM.

@@ -15,6 +15,7 @@ mod error;
 mod exit;
 mod hook;
 mod inside;
+mod kept;
 mod place;
 mod policy;
 mod ports;

@@ -10,7 +10,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Everything that decides what the two ends understand.
-const SOURCES: &[&str] = &["src", "Cargo.toml", "../helper/src", "../helper/Cargo.toml"];
+const SOURCES: &[&str] = &[
+    "src",
+    "Cargo.toml",
+    "../helper/src",
+    "../helper/keep/src",
+    "../helper/build.rs",
+    "../helper/Cargo.toml",
+];
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());

@@ -108,6 +108,12 @@ pub trait Adapter: Sync {
         false
     }
 
+    /// Whether a call of the agent's own shell begins in the folder in which the last
+    /// one ended, unless the agent itself moved to another.
+    fn keeps_folder(&self) -> bool {
+        false
+    }
+
     /// The events that the hook must see, and after how many seconds the agent
     /// gives up on it.
     fn hook_events(&self) -> (&'static [&'static str], u32);

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 use boxery_wire::{Loss, RunId};
 use rustix::io::Errno;
 
+use crate::session;
+
 /// The socket of a run's supervisor, in the run's folder.
 const CONTROL: &str = "control";
 /// What tells, once the supervisor is gone, that it ended in order.
@@ -95,6 +97,11 @@ impl Folders {
             if matches!(age, Ok(Ok(age)) if age > MEMORY) && connect(&folder).is_err() {
                 // What can't be removed is tried again by the next helper.
                 drop(fs::remove_dir_all(&folder));
+            }
+        }
+        for folder in &self.0 {
+            if is_private(folder).is_ok() {
+                session::forget(folder);
             }
         }
     }
@@ -198,9 +205,14 @@ pub(crate) fn loss(folder: &Path) -> Loss {
 
 /// Put a small file in place at once.
 pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    replace_by(folder, name, name, bytes)
+}
+
+/// The same where others may do it, too: `own` is a name that only the caller has.
+pub(crate) fn replace_by(folder: &Path, name: &str, own: &str, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let new = folder.join(format!("{name}.new"));
+    let new = folder.join(format!("{own}.new"));
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create(true)

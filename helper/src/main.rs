@@ -14,6 +14,7 @@ mod copy;
 mod folder;
 mod forward;
 mod jobs;
+mod keep;
 mod login;
 mod machine;
 mod old;
@@ -21,6 +22,7 @@ mod ports;
 mod process;
 mod proxy;
 mod serve;
+mod session;
 mod stdio;
 mod supervise;
 

@@ -26,8 +26,8 @@ use crate::folder::{self, Claim, Folders};
 use crate::login::Login;
 use crate::proxy::{self, Client};
 use crate::stdio::Pipe;
-use crate::supervise::{Found, Journal, nowhere};
-use crate::{forward, jobs, machine, old, ports, process};
+use crate::supervise::{Begin, Found, Journal, nowhere};
+use crate::{forward, jobs, keep, machine, old, ports, process};
 
 /// What of the pipe is read at once.
 const BUFFER: usize = 128 * 1024;
@@ -95,6 +95,8 @@ struct Server {
     folders: Folders,
     children: Children,
     login: OnceCell<Login>,
+    /// The bash that tells where it ends, if the user's does.
+    teller: OnceCell<Option<PathBuf>>,
     /// A supervisor that waits for a run.
     spare: RefCell<Option<UnixStream>>,
     _in_use: old::InUse,
@@ -108,6 +110,7 @@ impl Server {
             folders: Folders::new(&Login::given().user.home),
             children: Children::default(),
             login: OnceCell::new(),
+            teller: OnceCell::new(),
             spare: RefCell::new(None),
             _in_use: old::hold(&program),
             program,
@@ -130,6 +133,17 @@ impl Server {
                 login
             })
             .await
+    }
+
+    /// The user's bash, if it tells where it ends: tried when it is first asked for.
+    async fn teller(&self) -> Option<&Path> {
+        let found = self.teller.get_or_init(|| async {
+            let login = self.login().await;
+            let bash = machine::find("bash", &login.variable("PATH").unwrap_or_default())?;
+            let tells = keep::works_in(&bash, &login.variables, &self.children).await;
+            tells.then_some(bash)
+        });
+        found.await.as_deref()
     }
 
     async fn answer(&self, stream: &Stream) -> Result<(), WireError> {
@@ -208,7 +222,12 @@ impl Server {
                 return fail(stream, Failure::System { what, errno }).await;
             }
         };
-        let begin = (Blob::from(folder.as_os_str().as_bytes()), Request::Run(run));
+        let path = |path: &Path| Blob::from(path.as_os_str().as_bytes());
+        let teller = match run.keep {
+            Some(_) => self.teller().await.map(path),
+            None => None,
+        };
+        let begin: Begin = (path(&folder), teller, Request::Run(run));
         // A blocking write: the supervisor reads it at once, and it may be long.
         io::Write::write_all(&mut supervisor, &encode(&begin)?)?;
         let mut decoder = decoder;

@@ -88,7 +88,7 @@ pub async fn tail(
                     skipped += bytes;
                     Ok(())
                 }
-                FromRun::StdinTaken(_) => Ok(()),
+                FromRun::StdinTaken(_) | FromRun::FolderGone(_) => Ok(()),
                 FromRun::End(end) => {
                     drop((stdout.flush().await, stderr.flush().await));
                     return Ok((Some(end.outcome), skipped));

@@ -31,7 +31,7 @@ mod ssh_config;
 mod target;
 mod way;
 
-pub use boxery_wire::Size;
+pub use boxery_wire::{Keep, Size, StateId};
 pub use error::RemoteError;
 pub use forward::Forward;
 pub use image::{HelperImage, helper_image};
@@ -40,7 +40,10 @@ pub use laptop::{Ask, Laptop};
 pub use pipe::{Channel, ChannelEnd, Pipe, PipeChoice};
 pub use ports::{Announced, Offer, PortChoice, WantedPorts, Whose};
 pub use route::{Route, RouteEnd};
-pub use run::{Cancel, Captured, Input, Output, RunEnd, RunExit, RunIo, RunRequest, capture, run};
+pub use run::{
+    Cancel, Captured, Input, Listener, Output, RunEnd, RunExit, RunIo, RunNote, RunRequest,
+    capture, run,
+};
 pub use ssh_config::{HostOptions, Plan};
 pub use target::Target;
 pub use way::{Through, Way};

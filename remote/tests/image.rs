@@ -75,6 +75,7 @@ impl Helper {
             timeout: None,
             grace: 60,
             session: String::new(),
+            keep: None,
             job: false,
             journal: 1 << 30,
         };

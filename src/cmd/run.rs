@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -21,7 +22,7 @@ use crate::place::{self, Here};
 use crate::policy::{Asked, Cleared, clear};
 use crate::ports::Ports;
 use crate::terminal::Raw;
-use crate::{copy, env, reach};
+use crate::{copy, env, kept, reach};
 
 /// Run a command in a VM
 ///
@@ -102,6 +103,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             Failure::from(error).hint("`--tty` needs a terminal as standard input")
         })?;
         let sizes = terminal.as_ref().map(Raw::sizes).transpose()?;
+        let (listener, heard) = kept::listener((!args.json).then_some(app.ui));
         let request = RunRequest {
             terminal: sizes,
             argv: plan.argv.clone(),
@@ -110,10 +112,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             timeout: args.timeout,
             session: plan.session(),
             id: Some(id),
+            keep: plan
+                .ticket
+                .as_ref()
+                .and_then(|ticket| kept::keep(ticket, config.state)),
+            listener: Some(listener),
             ..RunRequest::default()
         };
         let end = if args.json {
-            run_as_json(app, &plan, args, &request, &ports, notes).await
+            run_as_json(app, &plan, args, &request, &ports, (notes, heard)).await
         } else {
             for note in &notes {
                 app.ui.note(note);
@@ -391,7 +398,7 @@ async fn run_as_json(
     args: &Args,
     request: &RunRequest,
     ports: &Ports,
-    mut notes: Vec<String>,
+    (mut notes, heard): (Vec<String>, Receiver<String>),
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
     let (mut stdout, stdout_end) = tokio::io::duplex(1 << 16);
     let (mut stderr, stderr_end) = tokio::io::duplex(1 << 16);
@@ -410,6 +417,7 @@ async fn run_as_json(
         tokio::io::AsyncReadExt::read_to_end(&mut stderr, &mut err),
     );
     let end = end?;
+    notes.extend(heard.try_iter());
     notes.extend(closing_notes(plan, args, end));
     notes.extend(ports.closing(end).await);
     let report = Report {

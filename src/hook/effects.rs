@@ -86,6 +86,7 @@ fn leave_ticket(
         call: call.call_id.clone(),
         vm: pinned.resolved.vm.clone(),
         folder: due.folder.clone(),
+        keeps_folder: hook.adapter.keeps_folder(),
         drift: pinned.resolved.drift,
         policy: due.policy.clone().map(|digest| JudgedBy {
             digest,

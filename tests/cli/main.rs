@@ -24,5 +24,6 @@ mod roundtrip;
 mod same_path;
 mod scene;
 mod sshd;
+mod state;
 mod support;
 mod vm;

@@ -13,18 +13,24 @@ use serde_json::Value;
 use crate::scene::{Scene, session_key, write};
 
 /// A session redirected to an embedded VM that has a folder for the project.
-struct Round {
-    scene: Scene,
+pub(crate) struct Round {
+    pub(crate) scene: Scene,
     /// The project's copy, as the VM sees it.
-    copy: String,
+    pub(crate) copy: String,
 }
 
 impl Round {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::with("")
+    }
+
+    /// The same with these lines first in the user's configuration.
+    pub(crate) fn with(lines: &str) -> Self {
         let scene = Scene::redirected();
+        let vm = "drift = \"off\"\n[vm.dev]\ntarget = \"embedded\"\ndir = \"/root/boxery\"\n";
         write(
             &scene.home().join(".config/boxery/config.toml"),
-            "drift = \"off\"\n[vm.dev]\ntarget = \"embedded\"\ndir = \"/root/boxery\"\n",
+            &format!("{lines}{vm}"),
         );
         let words = shlex::split(&rewritten(&scene, "true")).unwrap();
         let copy = words[4].clone();
@@ -44,9 +50,27 @@ impl Round {
     }
 
     /// Ask the hook about `command`, then run what it wrote as Claude Code does.
-    fn run(&self, command: &str) -> Output {
-        let text = rewritten(&self.scene, command);
-        let eval = format!("eval {} < /dev/null", shlex::try_quote(&text).unwrap());
+    pub(crate) fn run(&self, command: &str) -> Output {
+        self.run_text(&rewritten(&self.scene, command))
+    }
+
+    /// The same for a call with other words in its payload.
+    pub(crate) fn run_as(&self, command: &str, words: &Value) -> Output {
+        let input = serde_json::json!({ "command": command });
+        let mut payload: Value =
+            serde_json::from_str(&self.scene.call("PreToolUse", "Bash", &input)).unwrap();
+        for (key, value) in words.as_object().unwrap() {
+            payload[key] = value.clone();
+        }
+        let said = crate::scene::answer(&self.scene.hook(&payload.to_string()));
+        match &said["updatedInput"]["command"] {
+            Value::String(text) => self.run_text(text),
+            other => panic!("not rewritten: {said} {other}"),
+        }
+    }
+
+    fn run_text(&self, text: &str) -> Output {
+        let eval = format!("eval {} < /dev/null", shlex::try_quote(text).unwrap());
         self.scene
             .sandbox
             .command("/bin/bash")

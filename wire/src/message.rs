@@ -28,6 +28,17 @@ impl fmt::Debug for RunId {
     }
 }
 
+/// The name of what is kept of a shell between calls, made by the laptop from the
+/// agent, its session and its subagent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StateId(pub [u8; 16]);
+
+impl fmt::Display for StateId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
 /// A text that names no run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run is named by 32 hexadecimal digits")]
@@ -159,12 +170,28 @@ pub struct Run {
     pub grace: u64,
     /// The agent's session, empty for none.
     pub session: String,
+    /// What outlives it for the session's next call, if anything does.
+    pub keep: Option<Keep>,
     /// Nobody attaches: its output is kept on the VM, head and tail, and it has
     /// no grace.
     pub job: bool,
     /// How much output is kept for a laptop that doesn't acknowledge it; beyond,
     /// the command waits. In bytes.
     pub journal: u64,
+}
+
+/// What of a shell outlives its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// Under which name.
+    pub key: StateId,
+    /// What it begins as a copy of, while nothing is kept under its own.
+    pub from: Option<StateId>,
+    /// The folder in which it ended: the next call that asks for the same folder as
+    /// this one begins there.
+    pub folder: bool,
+    /// The variables that it exported, or took away.
+    pub exports: bool,
 }
 
 /// Where a command's stdin comes from.
@@ -277,6 +304,9 @@ pub enum FromRun {
     Stderr(Blob),
     /// So many bytes of stdin were given to the command in all.
     StdinTaken(u64),
+    /// The first of all: the folder that was kept can't be entered any more, and the
+    /// command runs in the one that the call asks for.
+    FolderGone(Blob),
     /// So many bytes of a job's messages were not kept.
     Skipped(u64),
     /// How it ended; nothing follows.

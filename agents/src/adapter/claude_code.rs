@@ -72,6 +72,12 @@ impl Adapter for ClaudeCode {
         claude::edits(command)
     }
 
+    fn keeps_folder(&self) -> bool {
+        // Claude Code 2.1 notes `pwd -P` after each call. Of a rewritten one that is
+        // the laptop's, which no `cd` on the VM moves.
+        true
+    }
+
     fn hook_events(&self) -> (&'static [&'static str], u32) {
         // Far more than boxery's own deadline, far less than Claude Code's 600.
         (EVENTS, 10)

@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use boxery_wire::{Blob, FromRun, Job, JobState, Loss, Outcome, Reply, Request, Run};
 
 use super::client::{Client, Role};
-use super::command::{self, NotStarted, Started};
+use super::command::{self, Around, NotStarted, Started};
 use super::event::{PIECE, Supervisor};
 use super::input::Input;
 use super::journal::{Journal, Kind};
 use super::phase::Phase;
+use crate::session::Session;
 use crate::{clock, folder, old};
 
-/// What the first message to a new supervisor is: its folder, then the request.
-pub(crate) type Begin = (Blob, Request);
+/// What the first message to a new supervisor is: its folder, the bash that tells
+/// where it ends, the request.
+pub(crate) type Begin = (Blob, Option<Blob>, Request);
 
 /// Be a supervisor: the control connection is stdin, the environment is the login's.
 pub(crate) fn run() -> io::Result<()> {
@@ -40,7 +42,13 @@ pub(crate) fn run() -> io::Result<()> {
 
     let mut journal = Journal::new(&folder, Kind::Journal);
     let mut over = None;
-    let mut started = match command::start(&first.run, &login) {
+    let mut session = Session::open(&folder, &first.run);
+    let around = Around {
+        login: &login,
+        teller: first.teller.as_deref(),
+        session: session.as_mut(),
+    };
+    let mut started = match command::start(&first.run, around) {
         Ok(started) => started,
         Err(NotStarted::Failed(failure)) => {
             first.client.reply(&Reply::Failed(failure));
@@ -63,10 +71,11 @@ pub(crate) fn run() -> io::Result<()> {
     let has_terminal = started.terminal.is_some();
     let mut supervisor = Supervisor {
         log: Journal::new(&folder, Kind::Log),
-        job: job(&first.run, &login),
+        job: job(&first.run, &started.folder),
         deadline: first.run.timeout.map(|limit| now.saturating_add(limit)),
         lonely: None,
         input: Input::new(started.stdin.take(), has_terminal),
+        session,
         folder,
         run: first.run,
         journal,
@@ -82,6 +91,9 @@ pub(crate) fn run() -> io::Result<()> {
     if supervisor.run.job {
         supervisor.save_job(JobState::Running);
     }
+    if let Some(gone) = supervisor.started.gone.take() {
+        supervisor.emit(&FromRun::FolderGone(gone));
+    }
     if let Some((status, text)) = over {
         supervisor.emit(&FromRun::Stderr(text.as_str().into()));
         supervisor.tell_end(Outcome::Exited(status));
@@ -95,20 +107,12 @@ pub(crate) fn run() -> io::Result<()> {
     Ok(())
 }
 
-fn job(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Job {
+fn job(run: &Run, folder: &Path) -> Job {
     let cut = |word: &Blob| Blob::from(&word[..word.len().min(200)]);
     Job {
         run: run.run,
         argv: run.argv.iter().take(20).map(cut).collect(),
-        cwd: run
-            .cwd
-            .clone()
-            .or_else(|| {
-                login
-                    .get(b"HOME".as_slice())
-                    .map(|home| home.clone().into())
-            })
-            .unwrap_or_default(),
+        cwd: folder.as_os_str().as_bytes().into(),
         session: run.session.clone(),
         started: clock::wall(),
         state: JobState::Running,
@@ -119,6 +123,7 @@ fn job(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Job {
 struct FirstMessage {
     client: Client,
     folder: Blob,
+    teller: Option<PathBuf>,
     run: Run,
 }
 
@@ -137,9 +142,10 @@ impl FirstMessage {
         stream.read_exact(&mut bytes)?;
         let begin: Begin = postcard::from_bytes(&bytes).map_err(io::Error::other)?;
         match begin {
-            (folder, Request::Run(run)) => Ok(Self {
+            (folder, teller, Request::Run(run)) => Ok(Self {
                 client: Client::new(stream)?,
                 folder,
+                teller: teller.map(|file| PathBuf::from(std::ffi::OsStr::from_bytes(&file))),
                 run: *run,
             }),
             _ => Err(io::ErrorKind::InvalidData.into()),

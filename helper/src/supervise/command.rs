@@ -15,14 +15,16 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use boxery_wire::{Failure, Run, Size, Stdin};
+use boxery_wire::{Blob, Failure, Run, Size, Stdin};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::keep::{Note, Preload};
 use crate::machine;
+use crate::session::Session;
 
 /// The longest argument that Linux passes to a program, without its NUL.
 const ARGUMENT: usize = 128 * 1024 - 1;
@@ -38,6 +40,22 @@ pub(super) struct Started {
     pub(super) stderr: Option<OwnedFd>,
     /// The terminal, whose output is `stdout`.
     pub(super) terminal: Option<OwnedFd>,
+    /// The folder that it was started in.
+    pub(super) folder: PathBuf,
+    /// What it tells at its end.
+    pub(super) note: Option<Note>,
+    /// The folder that was kept for it, and is gone.
+    pub(super) gone: Option<Blob>,
+}
+
+/// What is known of the VM and the session besides the request.
+pub(super) struct Around<'a> {
+    /// The environment below what the request sets.
+    pub(super) login: &'a BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The bash that tells where it ends, if one does.
+    pub(super) teller: Option<&'a Path>,
+    /// What is kept from call to call.
+    pub(super) session: Option<&'a mut Session>,
 }
 
 impl Started {
@@ -49,6 +67,9 @@ impl Started {
             stdout: None,
             stderr: None,
             terminal: None,
+            folder: PathBuf::new(),
+            note: None,
+            gone: None,
         }
     }
 }
@@ -72,19 +93,15 @@ struct Streams {
     terminal: Option<OwnedFd>,
 }
 
-/// Start the command in a session of its own. `login` is the environment below
-/// what the request sets.
-pub(super) fn start(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Started, NotStarted> {
-    let mut environment = login.clone();
-    let home = environment.get(b"HOME".as_slice()).cloned();
-    let folder = match (&run.cwd, home) {
-        (Some(folder), _) => folder.0.clone(),
-        (None, Some(home)) => home,
-        (None, None) => b"/".to_vec(),
-    };
-    check_folder(Path::new(OsStr::from_bytes(&folder)))?;
+/// Start the command in a session of its own.
+pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotStarted> {
+    let mut environment = around.login.clone();
+    let (folder, gone) = folder(run, &mut around)?;
     for (name, value) in &run.env {
         environment.insert(name.0.clone(), value.0.clone());
+    }
+    if let Some(session) = &mut around.session {
+        session.change(&mut environment);
     }
     environment.insert(b"PWD".to_vec(), folder.clone());
     environment.insert(b"BOXERY_RUN".to_vec(), run.run.to_string().into_bytes());
@@ -93,6 +110,11 @@ pub(super) fn start(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Sta
         return Err(system("start nothing", &io::ErrorKind::InvalidInput.into()));
     };
     let file = resolve(program, &folder, &environment)?;
+    // Without it the state from before the call is what stays.
+    let telling = match &around.session {
+        Some(session) if around.teller == Some(&file) => Preload::new(session.keeps_exports()).ok(),
+        Some(_) | None => None,
+    };
     let mut argv: Vec<Vec<u8>> = run.argv.iter().skip(1).map(|word| word.0.clone()).collect();
     let text = long_text(program, &mut argv).map_err(|error| system("keep the command", &error))?;
     let streams = streams(run.stdin).map_err(|error| system("make the streams", &error))?;
@@ -108,6 +130,10 @@ pub(super) fn start(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Sta
                 .map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))),
         )
         .current_dir(OsStr::from_bytes(&folder));
+    if let Some((preload, _)) = &telling {
+        let own = environment.get(b"LD_PRELOAD".as_slice());
+        preload.apply(&mut command, own.map(Vec::as_slice));
+    }
     let [stdin, stdout, stderr] = streams.child;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     let has_terminal = streams.terminal.is_some();
@@ -149,7 +175,34 @@ pub(super) fn start(run: &Run, login: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<Sta
         stdout: Some(streams.stdout),
         stderr: streams.stderr,
         terminal: streams.terminal,
+        folder: PathBuf::from(OsStr::from_bytes(&folder)),
+        note: telling.map(|(_, note)| note),
+        gone,
     })
+}
+
+/// The folder to start in: the one that was kept, else the request's, else the
+/// user's home. With it: one that was kept and is gone.
+fn folder(run: &Run, around: &mut Around<'_>) -> Result<(Vec<u8>, Option<Blob>), NotStarted> {
+    let check = |folder: &[u8]| check_folder(Path::new(OsStr::from_bytes(folder)));
+    let mut gone = None;
+    if let Some(session) = &mut around.session
+        && let Some(folder) = session.folder()
+    {
+        if check(&folder).is_ok() {
+            return Ok((folder.0, None));
+        }
+        session.forget_folder();
+        gone = Some(folder);
+    }
+    let home = around.login.get(b"HOME".as_slice());
+    let folder = match (&run.cwd, home) {
+        (Some(folder), _) => folder.0.clone(),
+        (None, Some(home)) => home.clone(),
+        (None, None) => b"/".to_vec(),
+    };
+    check(&folder)?;
+    Ok((folder, gone))
 }
 
 fn system(what: &str, error: &io::Error) -> NotStarted {

@@ -17,6 +17,7 @@ use super::command::{self, Started};
 use super::input::Input;
 use super::journal::Journal;
 use super::phase::{Ending, GIVE_UP, KILL, LINGER, Phase, QUIET};
+use crate::session::Session;
 use crate::{clock, folder, jobs, process};
 
 /// What is read of a stream at once.
@@ -35,6 +36,8 @@ pub(super) struct Supervisor {
     pub(super) log: Journal,
     pub(super) job: Job,
     pub(super) started: Started,
+    /// What is kept for the session's next call.
+    pub(super) session: Option<Session>,
     pub(super) input: Input,
     pub(super) signals: OwnedFd,
     pub(super) listener: UnixListener,
@@ -332,6 +335,9 @@ impl Supervisor {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
                     if Some(pid) == self.started.pid && self.phase == Phase::Running {
+                        if status.exited() {
+                            self.keep();
+                        }
                         let now = clock::running();
                         self.phase = Phase::Lingering {
                             outcome: outcome(status),
@@ -350,6 +356,15 @@ impl Supervisor {
                     return;
                 }
             }
+        }
+    }
+
+    /// Keep what the command told at its end, before anybody hears of the end.
+    fn keep(&mut self) {
+        let told = self.started.note.take().and_then(|note| note.read());
+        if let (Some(session), Some(told)) = (&mut self.session, told) {
+            // Where it can't be kept, what was kept before stays.
+            drop(session.end(told, &self.started.folder));
         }
     }
 

@@ -13,6 +13,6 @@ mod input;
 mod journal;
 mod phase;
 
-pub(crate) use begin::run;
+pub(crate) use begin::{Begin, run};
 pub(crate) use command::nowhere;
 pub(crate) use journal::{Found, Journal};

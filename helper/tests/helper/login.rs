@@ -1,10 +1,5 @@
 //! The login environment, as each kind of login shell makes it.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of a test: what can't be set up fails it"
-)]
-
 use std::fs;
 use std::path::Path;
 
@@ -46,9 +41,7 @@ async fn hello(helper: &Helper) -> Machine {
 }
 
 fn put(home: &Home, file: &str, text: &str) {
-    let path = home.path().join(file);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::io::Write::write_all(&mut fs::File::create(path).unwrap(), text.as_bytes()).unwrap();
+    home.put(file, text);
 }
 
 /// What a start-up file may do to whoever reads its output.

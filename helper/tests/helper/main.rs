@@ -7,5 +7,6 @@ mod login;
 mod reattach;
 mod rules;
 mod runs;
+mod state;
 mod support;
 mod tree;

@@ -37,6 +37,10 @@ const PACKAGES: &[&str] = &[
 /// Files with unsafe code, each with the reason.
 const UNSAFE: &[(&str, &str)] = &[
     (
+        "keep.rs",
+        "two descriptors are made inheritable between fork and exec",
+    ),
+    (
         "stdio.rs",
         "tokio wants a promise that a descriptor stays the same",
     ),
@@ -109,6 +113,26 @@ fn every_lint_of_the_workspace_holds_but_the_one_on_unsafe_code() {
         lints("Cargo.toml", "lints"),
         lints("../Cargo.toml", "workspace.lints")
     );
+}
+
+/// What becomes the preloaded file is no package, so that nobody but this looks at it.
+#[rstest::rstest]
+#[case::formatted("rustfmt", &["--check", "--edition=2024"])]
+#[case::linted("clippy-driver", &[
+    "--edition=2024", "--crate-type=lib", "--emit=metadata",
+    "-Dwarnings", "-Dmissing_docs", "-Dunreachable_pub", "-Dunsafe_op_in_unsafe_fn",
+    "-Dclippy::all", "-Dclippy::undocumented_unsafe_blocks", "-Dclippy::missing_safety_doc",
+])]
+fn the_preloaded_file_is_held_to_the_same(#[case] tool: &str, #[case] arguments: &[&str]) {
+    let made = tempfile::tempdir().unwrap();
+    let done = std::process::Command::new(tool)
+        .args(arguments)
+        .arg(folder().join("keep/src/lib.rs"))
+        .current_dir(made.path())
+        .output()
+        .unwrap();
+    let text = [done.stdout, done.stderr].concat();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&text));
 }
 
 #[test]

@@ -37,6 +37,14 @@ impl Home {
         self.folder.path()
     }
 
+    /// Write a file of this home.
+    pub(crate) fn put(&self, file: &str, text: &str) {
+        let path = self.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = std::fs::File::create(path).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    }
+
     /// The folder of a run.
     pub(crate) fn run(&self, run: RunId) -> PathBuf {
         let runs = self.path().join(".local/state/boxery/helper/runs");
@@ -145,6 +153,8 @@ pub(crate) struct Done {
     pub(crate) stderr: Vec<u8>,
     pub(crate) outcome: Outcome,
     pub(crate) background: u32,
+    /// The folder that was kept for it, and is gone.
+    pub(crate) gone: Option<Blob>,
 }
 
 impl Talk {
@@ -175,11 +185,13 @@ impl Talk {
     /// Take everything up to the end, acknowledging as a laptop does.
     pub(crate) async fn collect(&mut self) -> Done {
         let (mut stdout, mut stderr) = (std::mem::take(&mut self.unread), Vec::new());
+        let mut gone = None;
         let end: End = loop {
             match self.next::<FromRun>().await.expect("a run has an end") {
                 FromRun::Stdout(bytes) => stdout.extend(bytes.0),
                 FromRun::Stderr(bytes) => stderr.extend(bytes.0),
                 FromRun::StdinTaken(_) | FromRun::Skipped(_) => {}
+                FromRun::FolderGone(folder) => gone = Some(folder),
                 FromRun::End(end) => break end,
             }
         };
@@ -190,6 +202,7 @@ impl Talk {
             stderr,
             outcome: end.outcome,
             background: end.background,
+            gone,
         }
     }
 
@@ -241,6 +254,7 @@ pub(crate) fn run(argv: &[&[u8]]) -> Run {
         timeout: None,
         grace: 3600,
         session: String::new(),
+        keep: None,
         job: false,
         journal: 1 << 30,
     }

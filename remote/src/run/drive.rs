@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::check::check;
 use super::feed::Feed;
 use super::sink::Sinks;
-use super::{Cancel, RunEnd, RunExit, RunIo, RunRequest};
+use super::{Cancel, RunEnd, RunExit, RunIo, RunNote, RunRequest};
 use crate::link::Stream;
 use crate::{RemoteError, Way};
 
@@ -59,7 +59,7 @@ pub async fn run(
     let mut drive = Drive {
         id: wanted.run,
         feed: Feed::new(io.stdin),
-        sinks: Sinks::new(io.stdout, io.stderr, killed),
+        sinks: Sinks::new(io.stdout, io.stderr, request.listener.clone(), killed),
         offset: 0,
         kill,
         ending: None,
@@ -194,6 +194,7 @@ pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Ru
             .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         grace: grace.as_secs(),
         session: request.session.clone(),
+        keep: request.keep,
         job: false,
         journal: JOURNAL,
     })
@@ -390,6 +391,10 @@ async fn read(
                 FromRun::Stderr(Blob(bytes)) => sinks.stderr(bytes).await,
                 FromRun::StdinTaken(count) => drop(taken.send_replace(count)),
                 FromRun::Skipped(_) => {}
+                FromRun::FolderGone(folder) => {
+                    let folder = String::from_utf8_lossy(&folder).into_owned();
+                    sinks.note(RunNote::FolderGone(folder));
+                }
                 FromRun::End(end) => {
                     ended = Some(end);
                     break;

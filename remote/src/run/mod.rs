@@ -11,9 +11,10 @@ mod feed;
 mod sink;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use boxery_wire::{RunId, Size};
+use boxery_wire::{Keep, RunId, Size};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -42,6 +43,28 @@ pub struct RunRequest {
     pub session: String,
     /// Its name; one is made where there is none.
     pub id: Option<RunId>,
+    /// What outlives it for the session's next call, if anything does.
+    pub keep: Option<Keep>,
+    /// Is told what there is to say of it before its first byte.
+    pub listener: Option<Listener>,
+}
+
+/// What is told of a run before its first byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunNote {
+    /// The folder in which the session's last command ended is no more; this one
+    /// runs in the folder that was asked for.
+    FolderGone(String),
+}
+
+/// Whoever is told.
+#[derive(Clone)]
+pub struct Listener(pub Arc<dyn Fn(RunNote) + Send + Sync>);
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 /// A stream of bytes from the laptop.

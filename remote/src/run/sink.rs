@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
 
-use super::Output;
+use super::{Listener, Output, RunNote};
 
 /// How long a reader of our output may stall the end of a run.
 const STALL: Duration = Duration::from_millis(300);
@@ -16,6 +16,7 @@ const BATCH: usize = 512 * 1024;
 pub(super) struct Sinks {
     stdout: Sink,
     stderr: Sink,
+    listener: Option<Listener>,
     killed: watch::Receiver<bool>,
 }
 
@@ -26,11 +27,24 @@ struct Sink {
 }
 
 impl Sinks {
-    pub(super) fn new(stdout: Output, stderr: Output, killed: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(
+        stdout: Output,
+        stderr: Output,
+        listener: Option<Listener>,
+        killed: watch::Receiver<bool>,
+    ) -> Self {
         Self {
             stdout: Sink::new(stdout),
             stderr: Sink::new(stderr),
+            listener,
             killed,
+        }
+    }
+
+    /// Tell what there is to say of the run.
+    pub(super) fn note(&self, note: RunNote) {
+        if let Some(Listener(tell)) = &self.listener {
+            tell(note);
         }
     }
 

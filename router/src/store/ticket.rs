@@ -23,6 +23,9 @@ pub struct Ticket {
     pub vm: VmName,
     /// The folder on the VM.
     pub folder: RemotePath,
+    /// Whether the agent's own shell goes on in the folder in which it ended.
+    #[serde(default)]
+    pub keeps_folder: bool,
     /// The drift rule of the pin, when it has one.
     pub drift: Option<DriftRule>,
     /// The policy that judged the text.

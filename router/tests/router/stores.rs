@@ -27,6 +27,7 @@ fn ticket(text: &str) -> Ticket {
         call: Some("call-1".to_owned()),
         vm: name("dev"),
         folder: remote("/w"),
+        keeps_folder: true,
         drift: None,
         policy: Some(JudgedBy {
             digest: "d".to_owned(),
