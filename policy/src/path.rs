@@ -178,7 +178,7 @@ pub(crate) fn join(folder: &str, path: &str) -> String {
 }
 
 /// An absolute path without `.`, `..` and doubled slashes; links aren't looked at.
-fn clean(path: &str) -> String {
+pub(crate) fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {

@@ -6,6 +6,7 @@
 //! be known; one that allows matches word for word.
 
 use crate::command::{Arg, Command, Shape};
+use crate::path::clean;
 
 /// A rule of `command.deny` or `command.allow`.
 #[derive(Debug, Clone)]
@@ -219,10 +220,11 @@ impl Wanted {
     fn is_in(&self, word: &str) -> bool {
         if let Some(long) = word.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or_default();
-            // GNU and git take a unique beginning; two letters are rarely one.
-            return self.long.as_ref().is_some_and(|wanted| {
-                wanted == name || (name.len() > 2 && wanted.starts_with(name))
-            });
+            // GNU and git take a unique beginning.
+            return self
+                .long
+                .as_ref()
+                .is_some_and(|wanted| !name.is_empty() && wanted.starts_with(name));
         }
         word.strip_prefix('-')
             .is_some_and(|cluster| self.letters.iter().any(|letter| cluster.contains(*letter)))
@@ -266,9 +268,11 @@ fn wanted_options(program: &str, token: &str) -> Vec<Wanted> {
 
 /// The value of the option that the rule named before.
 fn operand_of_option(token: &str, args: &[Arg], from: usize) -> Match {
+    let folder = token.starts_with('/').then(|| clean(token));
     find(args, from, |arg| match arg.known() {
         Some(text) => {
             text == token
+                || (text.starts_with('/') && folder.as_ref() == Some(&clean(text)))
                 || text.strip_suffix(token).is_some_and(|before| {
                     before.starts_with('-') && (before.ends_with('=') || before.len() == 2)
                 })

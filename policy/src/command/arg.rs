@@ -7,7 +7,7 @@ use super::brace::expand_braces;
 use super::script::{Piece, Script, Word};
 
 /// What stands for a part that isn't known.
-const HOLE: char = '\u{fffd}';
+pub(super) const HOLE: char = '\u{fffd}';
 
 /// How much of a word is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,15 +88,31 @@ impl Arg {
     pub(crate) fn program(&self) -> Option<&str> {
         let name = self.text.rsplit('/').next().unwrap_or_default();
         if self.is_exact() {
-            return Some(if name.is_empty() { &self.text } else { name });
+            return Some(if name.is_empty() {
+                &self.text
+            } else {
+                plain(name)
+            });
         }
         // `$HOME/bin/git` is git, whatever the variable holds.
         let known = self.shape != Shape::Words
             && self.text.contains('/')
             && !name.is_empty()
             && !name.contains(HOLE);
-        known.then_some(name)
+        known.then(|| plain(name))
     }
+}
+
+/// A program's name without what only some shells and systems write at it: `=git` (zsh),
+/// `^git` (nushell), `git.exe`.
+fn plain(name: &str) -> &str {
+    let bare = name
+        .strip_prefix(['=', '^'])
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(name);
+    bare.strip_suffix(".exe")
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(bare)
 }
 
 /// What the text itself sets variables to.

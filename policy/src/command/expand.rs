@@ -49,7 +49,7 @@ impl Parser<'_> {
                         break;
                     }
                     self.lexer.skip(2);
-                    self.substitution(depth)?;
+                    self.process(byte, depth)?;
                     word.pieces.push(Piece::Process);
                 }
                 b'(' => {
@@ -261,7 +261,7 @@ impl Parser<'_> {
                 }
                 (Within::Braces, b'<' | b'>') if self.lexer.peek_at(1) == Some(b'(') => {
                     self.lexer.skip(2);
-                    self.substitution(depth)?;
+                    self.process(byte, depth)?;
                     word.pieces.push(Piece::Process);
                 }
                 (_, b'$') => self.dollar(word, within != Within::Braces, depth)?,
@@ -300,7 +300,7 @@ impl Parser<'_> {
                     word.pieces.push(Piece::Opaque);
                 } else {
                     self.lexer.skip(1);
-                    self.substitution(depth)?;
+                    self.substitution(Until::Parenthesis, depth)?;
                     word.pieces.push(Piece::Unknown { quoted });
                 }
             }
@@ -354,6 +354,13 @@ impl Parser<'_> {
             word.pieces.push(Piece::Variable { name, quoted });
             return Ok(());
         }
+        // `${ …; }` and `${| …; }` run commands (bash 5.3, mksh).
+        if name.is_empty() && matches!(self.lexer.peek(), Some(b' ' | b'\t' | b'\n' | b'|')) {
+            self.lexer.take(b'|');
+            self.substitution(Until::Brace, depth)?;
+            word.pieces.push(Piece::Unknown { quoted });
+            return Ok(());
+        }
         let counts = name.is_empty() && self.lexer.peek() == Some(b'#');
         if counts {
             self.lexer.skip(1);
@@ -389,10 +396,21 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `$(…)`, `<(…)`, `>(…)`.
-    fn substitution(&mut self, depth: usize) -> Result<(), Trouble> {
+    /// The rest of `<(…)` or `>(…)`; the second reads what others write.
+    fn process(&mut self, direction: u8, depth: usize) -> Result<(), Trouble> {
+        let outer = self.fed;
+        self.fed |= direction == b'>';
+        let done = self.substitution(Until::Parenthesis, depth);
+        self.fed = outer;
+        done
+    }
+
+    /// The rest of `$(…)`, `<(…)`, `>(…)`, `${ …; }`.
+    fn substitution(&mut self, until: Until, depth: usize) -> Result<(), Trouble> {
         let outer = self.lexer.take_documents();
-        self.list(Until::Parenthesis, false, depth + 1)?;
+        let fed = self.fed;
+        self.list(until, fed, depth + 1)?;
+        self.fed = fed;
         self.lexer.no_document_waits()?;
         self.lexer.put_documents_back(outer);
         Ok(())
@@ -422,7 +440,7 @@ impl Parser<'_> {
         }
         let range = from..self.lexer.at - 1;
         let verbatim = self.lexer.text.get(range.clone()) == Some(text.as_str());
-        let inner = parse_nested(&text, depth + 1)?;
+        let inner = parse_nested(&text, depth + 1, self.fed)?;
         for mut command in inner.commands {
             let shift = |part: &mut std::ops::Range<usize>| {
                 *part = if verbatim {
@@ -435,6 +453,7 @@ impl Parser<'_> {
             command
                 .words
                 .iter_mut()
+                .chain(&mut command.outputs)
                 .for_each(|word| shift(&mut word.range));
             self.script.commands.push(command);
         }

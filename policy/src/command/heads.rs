@@ -2,6 +2,7 @@
 
 use super::lexer::Trouble;
 use super::parse::{Block, Kind, Parser};
+use super::script::{Feed, Simple, Word};
 
 impl Parser<'_> {
     /// `NAME in WORDS` or `((…))` behind `for`.
@@ -102,8 +103,14 @@ impl Parser<'_> {
         }
     }
 
-    /// The words of a test up to `]]`.
+    /// The words of a test up to `]]`; they are kept, since a test may evaluate them.
     pub(super) fn test(&mut self, depth: usize) -> Result<(), Trouble> {
+        let start = self.lexer.at;
+        let mut words = vec![Word {
+            range: start..start,
+            ..Word::default()
+        }];
+        words[0].push_text("[[", false);
         loop {
             self.skip_lines(depth)?;
             match self.lexer.peek() {
@@ -111,11 +118,22 @@ impl Parser<'_> {
                 Some(b'&' | b'|' | b'(' | b')' | b';') => self.lexer.skip(1),
                 Some(b'<' | b'>') if self.lexer.peek_at(1) != Some(b'(') => self.lexer.skip(1),
                 Some(_) => {
-                    if self.word(depth)?.bare() == Some("]]") {
-                        return Ok(());
+                    let word = self.word(depth)?;
+                    if word.bare() == Some("]]") {
+                        break;
                     }
+                    words.push(word);
                 }
             }
         }
+        self.script.commands.push(Simple {
+            assignments: Vec::new(),
+            words,
+            feed: Feed::Inherited,
+            writes: false,
+            outputs: Vec::new(),
+            range: start..self.lexer.at,
+        });
+        Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Programs that run a command once for each of their inputs.
 
 use super::arg::{Arg, Shape};
-use super::walk::{Around, Denied, Walk, deeper};
+use super::stdin::Input;
+use super::walk::{Around, Denied, Place, Walk, deeper};
 
 impl Walk<'_> {
     /// `-exec` and its like, each up to `;` or `+`.
@@ -36,12 +37,21 @@ impl Walk<'_> {
         rest: &[Arg],
         around: Around<'_>,
     ) -> Result<(), Denied> {
-        let start = rest
+        let start = rest.iter().enumerate().find_map(|(at, arg)| {
+            let word = arg.text.as_str();
+            let glued = ["--exec=", "--exec-batch="]
+                .iter()
+                .find_map(|option| word.strip_prefix(option));
+            matches!(word, "-x" | "-X" | "--exec" | "--exec-batch")
+                .then_some((at, None))
+                .or(glued.map(|glued| (at, Some(Arg::exact(glued, arg.range.clone())))))
+        });
+        let Some((start, first)) = start else {
+            return Ok(());
+        };
+        let command: Vec<Arg> = first
             .iter()
-            .position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
-        let Some(start) = start else { return Ok(()) };
-        let command: Vec<Arg> = rest[start + 1..]
-            .iter()
+            .chain(&rest[start + 1..])
             .take_while(|arg| arg.text != ";")
             .map(|arg| filled(arg, "{"))
             .collect();
@@ -55,7 +65,8 @@ impl Walk<'_> {
         args: &[Arg],
         around: Around<'_>,
     ) -> Result<(), Denied> {
-        const VALUES: &str = "adEILnPs";
+        // `J`, `R` and `S` are those of BSD.
+        const VALUES: &str = "adEIJLnPRSs";
         let (mut at, mut replaced) = (1, None);
         while let Some(word) = args.get(at).map(|arg| arg.text.as_str()) {
             if !word.starts_with('-') || word == "-" {
@@ -83,7 +94,7 @@ impl Walk<'_> {
             {
                 let (letter, value) = word[1 + start..].split_at(1);
                 match letter {
-                    "I" => {
+                    "I" | "J" => {
                         if value.is_empty() {
                             at += 1;
                         }
@@ -119,7 +130,7 @@ impl Walk<'_> {
     pub(super) fn parallel(
         &mut self,
         text: &str,
-        rest: &[Arg],
+        args: &[Arg],
         around: Around<'_>,
     ) -> Result<(), Denied> {
         const VALUES: &[&str] = &[
@@ -160,12 +171,15 @@ impl Walk<'_> {
             "-E",
             "-i",
         ];
+        let rest = &args[1..];
         let mut at = 0;
+        let mut dashes = false;
         while let Some(word) = rest
             .get(at)
             .map(|arg| arg.text.as_str())
             .filter(|word| word.starts_with('-'))
         {
+            dashes = word == "--";
             at += if VALUES.contains(&word) { 2 } else { 1 };
         }
         let command: Vec<Arg> = rest
@@ -174,12 +188,26 @@ impl Walk<'_> {
             .take_while(|arg| !arg.text.starts_with(":::"))
             .cloned()
             .collect();
-        if command.is_empty() {
-            let span = around
-                .place
-                .span(&rest.last().map_or(0..0, |arg| arg.range.clone()));
-            self.unclear("what parallel runs is only known when it runs", span);
-            return Ok(());
+        let span = around.place.span(&args[0].range);
+        // Without a command each input is one; the one of moreutils takes them behind `--`.
+        if command.is_empty() || dashes {
+            let inputs = rest.iter().skip(at + command.len());
+            let inputs = inputs.filter(|arg| !arg.text.starts_with(":::"));
+            let named: Vec<&Arg> = inputs.chain(command.iter().filter(|_| dashes)).collect();
+            for input in &named {
+                self.probe_text(&input.text, span, around.depth)?;
+            }
+            if command.is_empty() {
+                let input = self.input(around);
+                if let Input::Text(lines) = &input {
+                    return self.text(lines, &Place::Within(span), around.depth + 1);
+                }
+                let files = rest.iter().any(|arg| arg.text.starts_with("::::"));
+                if named.is_empty() || files || !named.iter().all(|input| input.is_exact()) {
+                    self.unclear("what parallel runs is only known when it runs", span);
+                }
+                return Ok(());
+            }
         }
         // Each input is quoted, so it is an argument and no text of shell.
         let known: Vec<Arg> = command

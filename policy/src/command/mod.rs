@@ -5,18 +5,26 @@
 //! through what shells and wrappers run in turn, and asks a judge about each.
 
 mod arg;
+mod assigned;
 mod brace;
 mod crude;
 mod expand;
+mod git;
 mod heads;
 mod inputs;
+mod launcher;
 mod lexer;
+mod options;
 mod parse;
+mod program;
 mod runs;
 mod script;
+mod stdin;
 mod tools;
 mod walk;
 mod wrapper;
+mod wrappers;
+mod written;
 
 pub(crate) use arg::{Arg, Shape};
 pub(crate) use walk::{Command, Finding, Judge, walk};

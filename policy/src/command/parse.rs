@@ -48,15 +48,18 @@ pub(super) struct Block {
 pub(crate) enum Until {
     End,
     Parenthesis,
+    /// The `}` of `${ …; }`.
+    Brace,
 }
 
 /// Parse a whole text.
 pub(crate) fn parse(text: &str) -> Result<Script, Trouble> {
-    parse_nested(text, 0)
+    parse_nested(text, 0, false)
 }
 
-/// Parse a text that stands inside of another, `depth` levels deep.
-pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<Script, Trouble> {
+/// Parse a text that stands inside of another, `depth` levels deep; `fed` says whether
+/// its input is something that is only known when it runs.
+pub(crate) fn parse_nested(text: &str, depth: usize, fed: bool) -> Result<Script, Trouble> {
     if text.len() > LONGEST {
         return Err(Trouble::TooLong);
     }
@@ -67,8 +70,9 @@ pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<Script, Trouble> 
         lexer: Lexer::new(text),
         script: Script::default(),
         attempts: 0,
+        fed,
     };
-    parser.list(Until::End, false, depth)?;
+    parser.list(Until::End, fed, depth)?;
     Ok(parser.script)
 }
 
@@ -77,6 +81,9 @@ pub(crate) struct Parser<'t> {
     pub(crate) script: Script,
     /// How often a part was read in one way, and may be read again in another.
     attempts: usize,
+    /// Whether the command that is read now has an input that isn't known, which
+    /// substitutions in its words inherit.
+    pub(super) fed: bool,
 }
 
 impl Parser<'_> {
@@ -105,9 +112,13 @@ impl Parser<'_> {
                 }
                 return match until {
                     Until::End => self.lexer.no_document_waits(),
-                    Until::Parenthesis => Err(Trouble::Unfinished),
+                    Until::Parenthesis | Until::Brace => Err(Trouble::Unfinished),
                 };
             };
+            if byte == b'}' && until == Until::Brace && blocks.is_empty() && !wanted {
+                self.lexer.skip(1);
+                return Ok(());
+            }
             let fed_here = fed || piped || function || blocks.last().is_some_and(|block| block.fed);
             match byte {
                 b'\n' => {
@@ -298,7 +309,7 @@ impl Parser<'_> {
         let names_something = self
             .lexer
             .peek()
-            .is_some_and(|byte| byte.is_ascii_alphabetic() || b"_/.\\'\"".contains(&byte));
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || b"_/.{~\\'\"".contains(&byte));
         self.lexer.at = start;
         if names_something {
             self.attempts += 1;
@@ -356,6 +367,7 @@ impl Parser<'_> {
             words: Vec::new(),
             feed: Feed::Inherited,
             writes: false,
+            outputs: Vec::new(),
             range: self.lexer.at..self.lexer.at,
         };
         let waiting = self.lexer.waiting();
@@ -368,6 +380,7 @@ impl Parser<'_> {
         let documents = self.lexer.waiting() > waiting;
         for command in &mut self.script.commands[first..] {
             command.writes |= simple.writes;
+            command.outputs.extend_from_slice(&simple.outputs);
             if matches!(command.feed, Feed::Inherited) {
                 // Which of them reads a here-document isn't known before it is read.
                 command.feed = if documents {
@@ -388,8 +401,10 @@ impl Parser<'_> {
             words: Vec::new(),
             feed: if fed { Feed::Unknown } else { Feed::Inherited },
             writes: false,
+            outputs: Vec::new(),
             range: start..start,
         };
+        let outer = std::mem::replace(&mut self.fed, fed);
         // Commands in its substitutions come first: they run first.
         let mut documents = Vec::new();
         loop {
@@ -439,6 +454,7 @@ impl Parser<'_> {
         if self.lexer.peek() == Some(b'(') {
             return Err(Trouble::Stray);
         }
+        self.fed = outer;
         simple.range.end = self.lexer.at;
         let index = self.script.commands.len();
         self.lexer.documents_of(&documents, index);
@@ -490,14 +506,18 @@ impl Parser<'_> {
                 simple.feed = if process || operator == "<&" {
                     Feed::Unknown
                 } else {
-                    Feed::File
+                    Feed::File(Rc::new(word))
                 };
             }
             "<" | "<>" | "<&" => {}
             ">&" if word
                 .literal()
                 .is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) => {}
-            _ => simple.writes |= word.literal().as_deref() != Some("/dev/null"),
+            _ if word.literal().as_deref() == Some("/dev/null") => {}
+            _ => {
+                simple.writes = true;
+                simple.outputs.push(word);
+            }
         }
         Ok(true)
     }

@@ -1,15 +1,80 @@
 //! What a program runs in turn: shells, wrappers, and the odd ones.
 
 use super::arg::{Arg, Shape};
-use super::script::Feed;
+use super::stdin::Input;
 use super::walk::{Around, Denied, Place, Walk, deeper};
-use super::wrapper::{self, Runs};
+use super::wrapper::{self, Runs, Wrapper};
 
 /// Programs that take a text of shell with `-c`, or on their standard input.
 const SHELLS: &[&str] = &[
-    "sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "oksh", "pdksh", "ksh93", "rbash", "yash",
-    "posh", "fish", "csh", "tcsh", "elvish", "nu", "xonsh",
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "ash",
+    "ksh",
+    "mksh",
+    "oksh",
+    "pdksh",
+    "ksh93",
+    "rbash",
+    "yash",
+    "posh",
+    "fish",
+    "csh",
+    "tcsh",
+    "elvish",
+    "nu",
+    "xonsh",
+    "osh",
+    "ysh",
+    "lksh",
+    "bosh",
+    "hush",
+    "sash",
+    "rc",
+    "es",
+    "scsh",
+    "ion",
+    "brush",
+    "murex",
+    "pwsh",
+    "powershell",
+    "cmd",
 ];
+
+/// The name by which the tables know a program: without a version, one of many.
+pub(super) fn canonical(program: &str) -> &str {
+    let known = |name: &str| {
+        SHELLS.contains(&name)
+            || wrapper::find(name).is_some()
+            || matches!(name, "sqlite3" | "m4" | "k3s" | "minijail0")
+    };
+    if known(program) {
+        return program;
+    }
+    let bare =
+        program.trim_end_matches(|letter: char| letter.is_ascii_digit() || "-.".contains(letter));
+    match bare {
+        "" => program,
+        "gfind" | "bfs" => "find",
+        "gxargs" => "xargs",
+        "gsed" => "sed",
+        "gtar" | "bsdtar" => "tar",
+        "gawk" | "mawk" | "nawk" | "original-awk" => "awk",
+        "genv" => "env",
+        "gnice" => "nice",
+        "gstdbuf" => "stdbuf",
+        "slogin" | "dbclient" | "rsh" | "remsh" | "hpnssh" => "ssh",
+        "vi" | "nvim" | "view" | "gvim" | "rvim" | "ex" | "vim.basic" | "vim.tiny" | "nvi" => "vim",
+        "nodejs" => "node",
+        "gmake" | "bmake" => "make",
+        "texlua" => "lua",
+        "batch" => "at",
+        "fdfind" => "fd",
+        bare => bare,
+    }
+}
 
 impl Walk<'_> {
     /// What `program` with `args` runs in turn.
@@ -20,9 +85,15 @@ impl Walk<'_> {
         args: &[Arg],
         around: Around<'_>,
     ) -> Result<(), Denied> {
-        if SHELLS.contains(&program) {
-            return self.shell(text, args, around);
+        if args[0].text.contains('/') {
+            self.run_written(&args[0], around)?;
         }
+        let program = canonical(program);
+        if SHELLS.contains(&program) {
+            return self.shell(text, program, args, around);
+        }
+        self.option_texts(program, args, around)?;
+        self.interpreter(program, args, around)?;
         let rest = &args[1..];
         match program {
             "eval" => self.joined(text, without_dashes(rest), around),
@@ -30,23 +101,43 @@ impl Walk<'_> {
                 [action, _signal, ..] if action.text != "-" => self.one_text(text, action, around),
                 _ => Ok(()),
             },
-            "alias" => {
-                for arg in rest {
-                    if let Some((_, value)) = arg.known().and_then(|arg| arg.split_once('=')) {
-                        let place = self.inner_place(text, *around.place, &arg.range, value);
-                        self.text(value, &place, around.depth + 1)?;
-                    }
-                }
-                Ok(())
-            }
-            "source" | "." => {
-                if let Some(file) = rest.first()
-                    && (file.process || reads_stdin(file))
-                {
+            "alias" => self.aliased(text, rest, around),
+            "source" | "." => match rest.first() {
+                Some(file) if file.process => {
                     self.unclear(
                         "what a shell reads is only known when it runs",
                         around.place.span(&file.range),
                     );
+                    Ok(())
+                }
+                Some(file) if reads_stdin(file) => self.fed_or_open(text, around, file),
+                Some(file) => self.run_written(file, around),
+                None => Ok(()),
+            },
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                self.assigning(text, rest, around)?;
+                self.subscripts(rest, around)
+            }
+            "let" | "test" | "[" | "[[" | "unset" | "read" => self.subscripts(rest, around),
+            "printf" => match rest {
+                [option, name, ..] if option.text == "-v" => {
+                    self.subscripts(std::slice::from_ref(name), around)
+                }
+                _ => Ok(()),
+            },
+            "compgen" | "complete" => {
+                for arg in rest {
+                    let span = around.place.span(&arg.range);
+                    self.expansions(&arg.text, span, around.depth)?;
+                }
+                Ok(())
+            }
+            // `hash -p /usr/bin/git g` makes `g` run git.
+            "hash" => {
+                if let [option, path, name] = rest
+                    && option.text == "-p"
+                {
+                    self.note_alias(&name.text, &path.text);
                 }
                 Ok(())
             }
@@ -59,50 +150,154 @@ impl Walk<'_> {
             {
                 Ok(())
             }
-            "env" => self.env(text, args, around),
+            "env" => {
+                self.assigning(text, rest, around)?;
+                self.env(text, args, around)
+            }
             "find" => self.find_exec(text, rest, around),
-            "fd" | "fdfind" => self.fd_exec(text, rest, around),
+            "fd" => self.fd_exec(text, rest, around),
             "xargs" => self.xargs(text, args, around),
-            "parallel" => self.parallel(text, rest, around),
-            "su" | "runuser" | "script" | "flock" | "dash-c" => {
-                self.dash_c(text, program, args, around)
+            "parallel" => self.parallel(text, args, around),
+            "su" | "runuser" | "script" | "flock" | "sg" => {
+                self.dash_c(text, program, args, around)?;
+                self.launched(text, program, args, around)
             }
             "git" => self.git(text, rest, around),
             "ssh" | "autossh" if self.judge.follows_ssh() => self.remote(text, args, around),
-            "at" | "batch" => {
-                if !matches!(around.feed, Feed::Inherited | Feed::File) {
-                    return self.fed(text, around, &args[0]);
+            "at" => {
+                if args
+                    .windows(2)
+                    .any(|pair| pair[0].text == "-f" && pair[1].process)
+                {
+                    self.unclear(
+                        "what is to run at another time is only known when it runs",
+                        around.place.span(&args[0].range),
+                    );
                 }
-                Ok(())
+                self.fed(text, around, &args[0])
             }
+            "crontab" | "incrontab" => self.crontab(program, args, around),
+            "make" => self.make(args, around),
+            "ed" | "vim" => match self.input(around) {
+                Input::Text(lines) => {
+                    let span = around.place.span(&args[0].range);
+                    self.escapes(&lines, span, around.depth)
+                }
+                Input::Unknown | Input::Other => Ok(()),
+            },
             "uv" | "poetry" | "pipenv" | "hatch" | "pdm" | "rye" | "bundle" | "mise" | "asdf"
-            | "pixi" | "nix" | "conda" | "mamba" | "micromamba" | "devbox" | "rustup" | "pnpm"
-            | "yarn" | "npm" | "op" | "doppler" => self.tool_run(text, program, rest, around),
+            | "pixi" | "conda" | "mamba" | "micromamba" | "devbox" | "pnpm" | "yarn" | "npm"
+            | "op" | "doppler" | "rbenv" | "pyenv" | "nodenv" | "jenv" | "goenv" | "plenv"
+            | "volta" | "fnm" | "opam" | "stack" | "cabal" | "dune" | "composer" | "bun" => {
+                self.tool_run(text, program, rest, around)
+            }
             _ => match wrapper::find(program) {
-                None => Ok(()),
-                Some(wrapper) => match wrapper.command_at(args) {
-                    Err(at) => {
-                        let option = &args[at];
-                        self.unclear(
-                            format!(
-                                "what `{program}` runs behind `{}` can't be told",
-                                option.text
-                            ),
-                            around.place.span(&option.range),
-                        );
-                        Ok(())
-                    }
-                    Ok(at) => match wrapper.runs {
-                        Runs::Words => self.command(text, &args[at..], deeper(around)),
-                        Runs::Joined => self.joined(text, &args[at..], around),
-                    },
-                },
+                None => {
+                    self.docker_build(program, args, around)?;
+                    self.launched(text, program, args, around)
+                }
+                Some(wrapper) => self.wrapped(text, wrapper, args, around),
             },
         }
     }
 
+    /// The command behind a wrapper's options.
+    fn wrapped(
+        &mut self,
+        text: &str,
+        wrapper: &Wrapper,
+        args: &[Arg],
+        around: Around<'_>,
+    ) -> Result<(), Denied> {
+        let at = match wrapper.command_at(args) {
+            Ok(at) => at,
+            Err(at) => {
+                let option = &args[at];
+                self.unclear(
+                    format!(
+                        "what `{}` runs behind `{}` can't be told",
+                        wrapper.name, option.text
+                    ),
+                    around.place.span(&option.range),
+                );
+                return Ok(());
+            }
+        };
+        self.assigning(text, args.get(1..at).unwrap_or_default(), around)?;
+        let rest = &args[at..];
+        match wrapper.runs {
+            Runs::Words => self.command(text, rest, deeper(around))?,
+            Runs::Joined => self.joined(text, rest, around)?,
+        }
+        // `setarch ARCHITECTURE COMMAND`, where the first may be left out.
+        if wrapper.name == "setarch" && rest.len() > 1 {
+            return self.command(text, &rest[1..], deeper(around));
+        }
+        // `sudo -s 'a b'` is a text for a shell.
+        if let [only] = rest
+            && only.text.contains(' ')
+            && matches!(wrapper.name, "sudo" | "doas")
+        {
+            return self.one_text(text, only, around);
+        }
+        Ok(())
+    }
+
+    /// `alias NAME=VALUE`, and `alias NAME WORDS` as csh has it.
+    fn aliased(&mut self, text: &str, rest: &[Arg], around: Around<'_>) -> Result<(), Denied> {
+        if let [option, ..] = rest
+            && matches!(option.text.as_str(), "-g" | "-s")
+        {
+            // zsh: it stands for something anywhere in a command.
+            self.unclear(
+                "what an alias of zsh does to other words can't be told",
+                around.place.span(&option.range),
+            );
+        }
+        if let [name, words @ ..] = rest
+            && !name.text.contains('=')
+            && !name.text.starts_with('-')
+            && !words.is_empty()
+            && words.iter().all(|word| !word.text.contains('='))
+        {
+            return self.probe(|walk| walk.joined(text, words, around));
+        }
+        for arg in rest {
+            if let Some((_, value)) = arg.known().and_then(|arg| arg.split_once('=')) {
+                let place = self.inner_place(text, *around.place, &arg.range, value);
+                self.text(value, &place, around.depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A shell that is told to read its standard input as a file.
+    fn fed_or_open(&mut self, text: &str, around: Around<'_>, file: &Arg) -> Result<(), Denied> {
+        let own = matches!(
+            file.text.as_str(),
+            "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" | "-"
+        );
+        if own {
+            return self.fed(text, around, file);
+        }
+        self.unclear(
+            "what a shell reads is only known when it runs",
+            around.place.span(&file.range),
+        );
+        Ok(())
+    }
+
     /// A shell: its `-c` text, its script, or what it is fed.
-    fn shell(&mut self, text: &str, args: &[Arg], around: Around<'_>) -> Result<(), Denied> {
+    fn shell(
+        &mut self,
+        text: &str,
+        program: &str,
+        args: &[Arg],
+        around: Around<'_>,
+    ) -> Result<(), Denied> {
+        if matches!(program, "pwsh" | "powershell" | "cmd") {
+            return self.windows_shell(text, args, around);
+        }
         let (mut runs_text, mut stdin) = (false, false);
         let mut at = 1;
         while let Some(arg) = args.get(at) {
@@ -118,6 +313,10 @@ impl Walk<'_> {
                 );
                 return Ok(());
             };
+            // What has blanks is the text, and no option.
+            if runs_text && word.contains([' ', '\n', '\t']) {
+                break;
+            }
             match word {
                 "--" => {
                     at += 1;
@@ -125,7 +324,15 @@ impl Walk<'_> {
                 }
                 "-" => stdin = true,
                 "--command" => runs_text = true,
-                "--rcfile" | "--init-file" => at += 1,
+                "--rcfile" | "--init-file" => {
+                    at += 1;
+                    if let Some(file) = args.get(at).filter(|file| file.process) {
+                        self.unclear(
+                            "what a shell reads is only known when it runs",
+                            around.place.span(&file.range),
+                        );
+                    }
+                }
                 "--init-command" => {
                     if let Some(init) = args.get(at + 1) {
                         self.one_text(text, init, around)?;
@@ -140,11 +347,15 @@ impl Walk<'_> {
                 _ if word.starts_with("--") => {}
                 _ if word.starts_with(['-', '+']) => {
                     let letters = &word[1..];
+                    // `-n` only checks the syntax.
+                    if word.starts_with('-') && letters.contains('n') && !letters.contains('o') {
+                        return Ok(());
+                    }
                     runs_text |= word.starts_with('-') && letters.contains('c');
                     stdin |= word.starts_with('-') && letters.contains('s');
                     at += letters.matches(['o', 'O']).count();
                     // fish 4: `-C` takes a text that runs first.
-                    if letters == "C" && args[0].program() == Some("fish") {
+                    if letters == "C" && program == "fish" {
                         if let Some(init) = args.get(at + 1) {
                             self.one_text(text, init, around)?;
                         }
@@ -165,34 +376,42 @@ impl Walk<'_> {
                 Ok(())
             }
             // A script is a program as any other.
-            Some(script) if !stdin && !reads_stdin(script) => Ok(()),
+            Some(script) if !stdin && !reads_stdin(script) => self.run_written(script, around),
+            Some(script) if !stdin && !runs_text => self.fed_or_open(text, around, script),
             _ if runs_text => Ok(()),
             _ => self.fed(text, around, &args[0]),
         }
     }
 
-    /// What stands on the standard input of a program that runs it.
-    pub(super) fn fed(
+    /// `pwsh -Command …`, `cmd /c …`.
+    fn windows_shell(
         &mut self,
         text: &str,
+        args: &[Arg],
         around: Around<'_>,
-        program: &Arg,
     ) -> Result<(), Denied> {
-        match around.feed {
-            Feed::Inherited | Feed::File => Ok(()),
-            Feed::Unknown => {
-                self.unclear(
-                    "what a shell reads is only known when it runs",
-                    around.place.span(&program.range),
-                );
-                Ok(())
-            }
-            Feed::Text(word) => {
-                let mut args = Vec::new();
-                around.variables.resolve(word, &mut args);
-                self.joined(text, &args, around)
+        for (at, arg) in args.iter().enumerate().skip(1) {
+            let option = arg.text.to_ascii_lowercase();
+            let behind = &args[at + 1..];
+            match option.as_str() {
+                "/c" | "/k" | "/r" => return self.joined(text, behind, around),
+                "-ec" | "-e" | "-enc" | "-encodedcommand" => {
+                    self.unclear(
+                        "the text that a shell runs is encoded",
+                        around.place.span(&arg.range),
+                    );
+                    return Ok(());
+                }
+                _ if option.len() > 1 && "-command".starts_with(&option) => {
+                    return self.joined(text, behind, around);
+                }
+                _ => {}
             }
         }
+        if args.len() == 1 {
+            return self.fed(text, around, &args[0]);
+        }
+        Ok(())
     }
 
     fn env(&mut self, text: &str, args: &[Arg], around: Around<'_>) -> Result<(), Denied> {
@@ -223,16 +442,26 @@ impl Walk<'_> {
             let value = glued
                 .or_else(|| args.get(at + 1).map(|arg| arg.text.clone()))
                 .unwrap_or_default();
-            let mut words: Vec<Arg> = vec![args[0].clone()];
-            words.extend(
-                value
-                    .split_whitespace()
-                    .map(|word| Arg::exact(word.trim_matches(['\'', '"']), args[at].range.clone())),
-            );
-            words.extend(args.iter().skip(from).cloned());
-            return self
-                .env(text, &words, deeper(around))
-                .and_then(|()| self.joined(text, &words[1..], around));
+            let behind: Vec<&str> = args
+                .iter()
+                .skip(from)
+                .map(|arg| arg.text.as_str())
+                .collect();
+            let open = args
+                .get(from.saturating_sub(1)..)
+                .unwrap_or_default()
+                .iter()
+                .any(|arg| !arg.is_exact());
+            let span = around.place.span(&args[at].range);
+            if open {
+                self.unclear(
+                    "what `env` splits into words is only known when it runs",
+                    span,
+                );
+            }
+            // Its own quotes and escapes are nearly those of a shell; `\_` is a blank.
+            let line = format!("env {} {}", value.replace("\\_", " "), behind.join(" "));
+            return self.text(&line, &Place::Within(span), around.depth + 1);
         }
         match plain {
             Ok(command) => self.command(text, &args[command..], deeper(around)),
@@ -246,7 +475,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `su`, `runuser`, `script` and `flock`: a text behind `-c`, or words.
+    /// `su`, `runuser`, `sg`, `script` and `flock`: a text behind `-c`, or words.
     fn dash_c(
         &mut self,
         text: &str,
@@ -262,8 +491,19 @@ impl Walk<'_> {
             {
                 return Some((at, Some(value.to_owned())));
             }
-            let short = word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
-            (short || word == "--command" || word == "--session-command").then_some((at, None))
+            if word == "--command" || word == "--session-command" {
+                return Some((at, None));
+            }
+            let letters = word
+                .strip_prefix('-')
+                .filter(|letters| !letters.starts_with('-'))?;
+            let start = letters.find('c')?;
+            // What stands before may take the rest as its value: `-uc`.
+            if letters[..start].contains(['u', 'g', 'G', 's', 'w', 'E', 'o']) {
+                return None;
+            }
+            let glued = &letters[start + 1..];
+            Some((at, (!glued.is_empty()).then(|| glued.to_owned())))
         });
         if let Some((at, glued)) = &command {
             let at = *at;
@@ -279,10 +519,20 @@ impl Walk<'_> {
         }
         let rest = match program {
             // `runuser -u USER COMMAND…`, `flock FILE COMMAND…`.
-            "runuser" => args
-                .iter()
-                .position(|arg| matches!(arg.text.as_str(), "-u" | "--user"))
-                .map(|at| at + 2),
+            "runuser" => args.iter().enumerate().skip(1).find_map(|(at, arg)| {
+                let word = arg.text.as_str();
+                let glued = word.starts_with("--user=") || word.starts_with("-u") && word.len() > 2;
+                matches!(word, "-u" | "--user")
+                    .then_some(at + 2)
+                    .or(glued.then_some(at + 1))
+            }),
+            // `sg GROUP 'TEXT'`.
+            "sg" if command.is_none() => {
+                if let Some(only) = args.get(2) {
+                    self.one_text(text, only, around)?;
+                }
+                None
+            }
             "flock" => {
                 let mut at = 1;
                 while let Some(word) = args
@@ -304,10 +554,15 @@ impl Walk<'_> {
             _ => None,
         };
         let Some(mut rest) = rest.and_then(|at| args.get(at..)) else {
-            if command.is_none()
-                && program != "script"
-                && !matches!(around.feed, Feed::Inherited | Feed::File)
+            // `su USER -- -c TEXT` hands its later words to a shell.
+            if let Some(dashes) = args.iter().position(|arg| arg.text == "--")
+                && program == "su"
             {
+                let mut shell = vec![Arg::exact("sh", args[0].range.clone())];
+                shell.extend_from_slice(&args[dashes + 1..]);
+                return self.shell(text, "sh", &shell, around);
+            }
+            if command.is_none() && matches!(program, "su" | "runuser") {
                 return self.fed(text, around, &args[0]);
             }
             return Ok(());
@@ -319,11 +574,12 @@ impl Walk<'_> {
     }
 }
 
+/// Whether a name stands for something that is already open.
 fn reads_stdin(arg: &Arg) -> bool {
-    matches!(
-        arg.text.as_str(),
-        "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" | "-"
-    )
+    let text = arg.text.as_str();
+    matches!(text, "/dev/stdin" | "-")
+        || text.starts_with("/dev/fd/")
+        || text.starts_with("/proc/self/fd/")
 }
 
 fn without_dashes(args: &[Arg]) -> &[Arg] {

@@ -21,6 +21,8 @@ pub(crate) struct Simple {
     pub(crate) feed: Feed,
     /// Whether its output goes somewhere: into a file, a pipe.
     pub(crate) writes: bool,
+    /// The files that its output goes to.
+    pub(crate) outputs: Vec<Word>,
     pub(crate) range: Range<usize>,
 }
 
@@ -38,8 +40,8 @@ pub(crate) struct Assignment {
 pub(crate) enum Feed {
     /// What the shell itself has.
     Inherited,
-    /// A file.
-    File,
+    /// A file of this name.
+    File(Rc<Word>),
     /// This text, from a here-document or here-string.
     Text(Rc<Word>),
     /// Something that is only known when it runs: a pipe, a substitution.

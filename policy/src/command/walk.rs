@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::arg::{Arg, Variables};
 use super::crude;
 use super::parse::parse;
-use super::script::{Feed, Word};
+use super::script::{Feed, Simple, Word};
+use super::written::File;
 use crate::{Matched, Span, Verdict};
 
 /// How far texts within texts are followed, as in `sh -c "sh -c '…'"`.
@@ -49,9 +50,14 @@ pub(crate) fn walk(judge: &dyn Judge, text: &str) -> Verdict {
     let mut walk = Walk {
         judge,
         budget: text.len() * 4 + (64 << 10),
+        work: text.len() * 16 + (1 << 20),
+        exhausted: false,
         unclear: None,
+        inherited: Feed::Inherited,
         aliases: BTreeMap::new(),
         open_aliases: Vec::new(),
+        files: BTreeMap::new(),
+        open_files: Vec::new(),
     };
     match walk.text(text, &Place::Exact(0), 0) {
         Err(Denied { matched, span }) => Verdict::Deny {
@@ -60,10 +66,19 @@ pub(crate) fn walk(judge: &dyn Judge, text: &str) -> Verdict {
         },
         Ok(()) => match walk.unclear {
             Some((reason, span)) => Verdict::Unclear { reason, span },
+            None if walk.exhausted => Verdict::Unclear {
+                reason: TOO_MUCH.to_owned(),
+                span: Span {
+                    start: 0,
+                    end: text.len(),
+                },
+            },
             None => Verdict::Allow,
         },
     }
 }
+
+const TOO_MUCH: &str = "too much text of shell stands in one another";
 
 /// The end of a walk: a rule forbids something.
 #[derive(Debug)]
@@ -106,10 +121,20 @@ pub(crate) struct Around<'a> {
 
 pub(crate) struct Walk<'a> {
     pub(crate) judge: &'a dyn Judge,
+    /// How many more bytes of text may be parsed.
     budget: usize,
+    /// How many more words may be looked at.
+    work: usize,
+    /// Whether something wasn't looked at for want of these.
+    exhausted: bool,
     unclear: Option<(String, Span)>,
+    /// What the commands of a nested text read, unless they say otherwise.
+    pub(super) inherited: Feed,
     aliases: BTreeMap<String, String>,
     open_aliases: Vec<String>,
+    /// Files that the text itself writes.
+    pub(super) files: BTreeMap<String, File>,
+    pub(super) open_files: Vec<String>,
 }
 
 impl Walk<'_> {
@@ -118,11 +143,42 @@ impl Walk<'_> {
         self.unclear.get_or_insert_with(|| (reason.into(), span));
     }
 
+    /// Note that this many words are looked at; false when that is too much.
+    pub(super) fn spend(&mut self, words: usize) -> bool {
+        match self.work.checked_sub(words + 1) {
+            Some(left) => self.work = left,
+            None => self.exhausted = true,
+        }
+        !self.exhausted
+    }
+
+    /// Look for what a rule denies and no further: what isn't known doesn't count.
+    pub(super) fn probe(
+        &mut self,
+        look: impl FnOnce(&mut Self) -> Result<(), Denied>,
+    ) -> Result<(), Denied> {
+        let unclear = self.unclear.clone();
+        let done = look(self);
+        self.unclear = unclear;
+        done
+    }
+
+    /// Look for what a rule denies in a text that is a command or part of one.
+    pub(super) fn probe_text(
+        &mut self,
+        text: &str,
+        span: Span,
+        depth: usize,
+    ) -> Result<(), Denied> {
+        self.probe(|walk| walk.text(text, &Place::Within(span), depth + 1))
+    }
+
     /// Every command of a text of shell.
     pub(crate) fn text(&mut self, text: &str, place: &Place, depth: usize) -> Result<(), Denied> {
         let whole = place.span(&(0..text.len()));
         if depth > MOST_NESTED || self.budget < text.len() {
-            self.unclear("too much text of shell stands in one another", whole);
+            self.exhausted = true;
+            self.unclear(TOO_MUCH, whole);
             return Ok(());
         }
         self.budget -= text.len();
@@ -156,25 +212,50 @@ impl Walk<'_> {
                 self.note_aliases(&variables.resolve_all(&command.words[1..]));
             }
         }
+        let mut inherited = self.inherited.clone();
         for command in &script.commands {
-            for assignment in &command.assignments {
-                if RUN_BY_OTHERS.contains(&assignment.name.as_str())
-                    && let Some(value) = assignment.value.literal()
-                {
-                    let place = self.inner_place(text, *place, &assignment.value.range, &value);
-                    self.text(&value, &place, depth + 1)?;
-                }
-            }
+            self.assignments(text, command, place, depth)?;
             let args = variables.resolve_all(&command.words);
             let around = Around {
                 place,
-                feed: &command.feed,
+                feed: match &command.feed {
+                    Feed::Inherited => &inherited,
+                    own => own,
+                },
                 variables: &variables,
                 writes: command.writes,
                 depth,
                 wrapped: 0,
             };
             self.command(text, &args, around)?;
+            if !command.outputs.is_empty() || args.first().and_then(Arg::known) == Some("tee") {
+                self.note_written(command, &args, around)?;
+            }
+            // `exec < <(…)` gives the shell itself another input.
+            let alone = matches!(args.as_slice(), [only] if only.known() == Some("exec"));
+            if alone && !matches!(command.feed, Feed::Inherited) {
+                inherited = Feed::Unknown;
+            }
+        }
+        Ok(())
+    }
+
+    fn assignments(
+        &mut self,
+        text: &str,
+        command: &Simple,
+        place: &Place,
+        depth: usize,
+    ) -> Result<(), Denied> {
+        for assignment in &command.assignments {
+            let span = place.span(&assignment.value.range);
+            match assignment.value.literal() {
+                Some(value) => {
+                    let place = self.inner_place(text, *place, &assignment.value.range, &value);
+                    self.assigned(&assignment.name, &value, &place, depth)?;
+                }
+                None => self.assigned_unknown(&assignment.name, &assignment.value, span),
+            }
         }
         Ok(())
     }
@@ -202,6 +283,37 @@ impl Walk<'_> {
             }
             return Ok(());
         };
+        if !self.spend(args.len()) {
+            return Ok(());
+        }
+        self.judged(args, around)?;
+        // Other names of the same program.
+        let other: &[&str] = match program {
+            "sudoedit" => &["sudo", "-e"],
+            _ => match program.strip_prefix("git-") {
+                Some(subcommand) => &["git", subcommand],
+                None => &[],
+            },
+        };
+        if !other.is_empty() {
+            let same: Vec<Arg> = other
+                .iter()
+                .map(|word| Arg::exact(word, first.range.clone()))
+                .chain(args[1..].iter().cloned())
+                .collect();
+            self.judged(&same, around)?;
+        }
+        let inner = self.settled(around);
+        let outer = std::mem::replace(&mut self.inherited, inner);
+        let done = self
+            .alias(program, args, around)
+            .and_then(|()| self.runs(text, program, args, around));
+        self.inherited = outer;
+        done
+    }
+
+    /// What the judge says of a command.
+    fn judged(&mut self, args: &[Arg], around: Around<'_>) -> Result<(), Denied> {
         let command = Command {
             args,
             wrapped: around.wrapped > 0,
@@ -217,7 +329,7 @@ impl Walk<'_> {
             }
             Finding::Deny(matched, at) => {
                 let last = &args[at.min(args.len() - 1)].range;
-                let start = around.place.span(&first.range);
+                let start = around.place.span(&args[0].range);
                 let end = around.place.span(last);
                 return Err(Denied {
                     matched,
@@ -228,26 +340,43 @@ impl Walk<'_> {
                 });
             }
         }
-        if let Some(value) = self.aliases.get(program).cloned()
-            && !self.open_aliases.iter().any(|open| open == program)
-        {
-            self.open_aliases.push(program.to_owned());
-            let rest: Vec<&str> = args[1..].iter().map(|arg| arg.text.as_str()).collect();
-            let joined = std::iter::once(value.as_str())
-                .chain(rest)
-                .collect::<Vec<_>>()
-                .join(" ");
-            let done = self.text(&joined, &Place::Within(span), around.depth + 1);
-            self.open_aliases.pop();
-            done?;
+        Ok(())
+    }
+
+    /// What an alias that the text defines makes of a command.
+    fn alias(&mut self, program: &str, args: &[Arg], around: Around<'_>) -> Result<(), Denied> {
+        let Some(value) = self.aliases.get(program) else {
+            return Ok(());
+        };
+        if self.open_aliases.iter().any(|open| open == program) {
+            return Ok(());
         }
-        self.runs(text, program, args, around)
+        let mut joined = value.clone();
+        for arg in &args[1..] {
+            // An alias that ends with a blank goes on to the next word.
+            let next = joined
+                .ends_with([' ', '\t'])
+                .then(|| self.aliases.get(&arg.text))
+                .flatten();
+            joined.push(' ');
+            joined.push_str(next.map_or(arg.text.as_str(), String::as_str));
+        }
+        let span = around.place.span(&args[0].range);
+        self.open_aliases.push(program.to_owned());
+        let done = self.text(&joined, &Place::Within(span), around.depth + 1);
+        self.open_aliases.pop();
+        done
+    }
+
+    /// Note that `name` stands for `value`.
+    pub(super) fn note_alias(&mut self, name: &str, value: &str) {
+        self.aliases.insert(name.to_owned(), value.to_owned());
     }
 
     fn note_aliases(&mut self, args: &[Arg]) {
         for arg in args {
             if let Some((name, value)) = arg.known().and_then(|text| text.split_once('=')) {
-                self.aliases.insert(name.to_owned(), value.to_owned());
+                self.note_alias(name, value);
             }
         }
     }
@@ -321,25 +450,3 @@ pub(crate) fn deeper(around: Around<'_>) -> Around<'_> {
         ..around
     }
 }
-
-/// Variables whose value another program hands to a shell (git 2.47, bash 5.3, less, man).
-const RUN_BY_OTHERS: &[&str] = &[
-    "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "GIT_EDITOR",
-    "GIT_PAGER",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_SSH_COMMAND",
-    "GIT_SSH",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_PROXY_COMMAND",
-    "MANPAGER",
-    "LESSOPEN",
-    "LESSCLOSE",
-    "PROMPT_COMMAND",
-    "BROWSER",
-    "RSYNC_RSH",
-];

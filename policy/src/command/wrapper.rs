@@ -1,6 +1,7 @@
-//! Programs that run the command in their later words: one table.
+//! Reads a wrapper's options, up to the command that it runs.
 
 use super::arg::Arg;
+use super::wrappers::WRAPPERS;
 
 /// How a program's options are read up to the command that it runs.
 pub(crate) struct Wrapper {
@@ -25,7 +26,11 @@ pub(crate) enum Runs {
     Joined,
 }
 
-const fn wrapper(name: &'static str, values: &'static str, flags: &'static str) -> Wrapper {
+pub(super) const fn wrapper(
+    name: &'static str,
+    values: &'static str,
+    flags: &'static str,
+) -> Wrapper {
     Wrapper {
         name,
         short: (values, flags),
@@ -37,7 +42,7 @@ const fn wrapper(name: &'static str, values: &'static str, flags: &'static str) 
 }
 
 impl Wrapper {
-    const fn long(
+    pub(super) const fn long(
         mut self,
         values: &'static [&'static str],
         flags: &'static [&'static str],
@@ -45,424 +50,19 @@ impl Wrapper {
         self.long = (values, flags);
         self
     }
-    const fn skip(mut self, count: usize) -> Self {
+    pub(super) const fn skip(mut self, count: usize) -> Self {
         self.skip = count;
         self
     }
-    const fn assignments(mut self) -> Self {
+    pub(super) const fn assignments(mut self) -> Self {
         self.assignments = true;
         self
     }
-    const fn joined(mut self) -> Self {
+    pub(super) const fn joined(mut self) -> Self {
         self.runs = Runs::Joined;
         self
     }
 }
-
-/// Options as of coreutils 9.7, util-linux 2.41, sudo 1.9, findutils 4.10, GNU time 1.9,
-/// strace 6.13; an option that isn't here makes the call unclear.
-pub(crate) const WRAPPERS: &[Wrapper] = &[
-    wrapper("env", "uCaS", "i0v-").assignments().long(
-        &["unset", "chdir", "argv0", "split-string"],
-        &[
-            "ignore-environment",
-            "null",
-            "debug",
-            "block-signal",
-            "default-signal",
-            "ignore-signal",
-            "list-signal-handling",
-        ],
-    ),
-    wrapper("sudo", "CDghpRrTtUu", "ABbEeHikKlNnPSsVv")
-        .assignments()
-        .long(
-            &[
-                "close-from",
-                "chdir",
-                "group",
-                "host",
-                "prompt",
-                "chroot",
-                "role",
-                "type",
-                "command-timeout",
-                "other-user",
-                "user",
-            ],
-            &[
-                "askpass",
-                "bell",
-                "background",
-                "preserve-env",
-                "edit",
-                "set-home",
-                "login",
-                "remove-timestamp",
-                "reset-timestamp",
-                "list",
-                "no-update",
-                "non-interactive",
-                "preserve-groups",
-                "stdin",
-                "shell",
-                "validate",
-                "version",
-            ],
-        ),
-    wrapper("doas", "Cu", "nLs").assignments(),
-    wrapper("run0", "ugD", "*").long(
-        &[
-            "user",
-            "group",
-            "chdir",
-            "unit",
-            "slice",
-            "nice",
-            "property",
-            "description",
-            "setenv",
-            "background",
-            "machine",
-            "area",
-        ],
-        &[
-            "no-ask-password",
-            "slice-inherit",
-            "pty",
-            "pipe",
-            "via-shell",
-            "same-root-dir",
-        ],
-    ),
-    wrapper("pkexec", "", "").long(&["user"], &["disable-internal-agent", "keep-cwd"]),
-    wrapper("command", "", "p"),
-    wrapper("exec", "a", "cl"),
-    wrapper("builtin", "", ""),
-    wrapper("nocorrect", "", ""),
-    wrapper("noglob", "", ""),
-    wrapper("nohup", "", ""),
-    wrapper("setsid", "", "cfw").long(&[], &["ctty", "fork", "wait"]),
-    wrapper("nice", "n", "0123456789").long(&["adjustment"], &[]),
-    wrapper("ionice", "cnpPu", "t").long(&["class", "classdata"], &["ignore"]),
-    wrapper("stdbuf", "ioe", "").long(&["input", "output", "error"], &[]),
-    wrapper("time", "fo", "apvqV").long(
-        &["format", "output"],
-        &["append", "portability", "verbose", "quiet"],
-    ),
-    wrapper("timeout", "ks", "vfp").skip(1).long(
-        &["kill-after", "signal"],
-        &["foreground", "preserve-status", "verbose"],
-    ),
-    wrapper("gtimeout", "ks", "vfp").skip(1).long(
-        &["kill-after", "signal"],
-        &["foreground", "preserve-status", "verbose"],
-    ),
-    wrapper("chroot", "", "")
-        .skip(1)
-        .long(&["groups", "userspec"], &["skip-chdir"]),
-    wrapper("unshare", "RwSG", "imnpuUCTfrcq").long(
-        &[
-            "root",
-            "wd",
-            "setuid",
-            "setgid",
-            "map-user",
-            "map-users",
-            "map-group",
-            "map-groups",
-            "propagation",
-            "setgroups",
-            "monotonic",
-            "boottime",
-            "owner",
-            "load-interp",
-        ],
-        &[
-            "ipc",
-            "mount",
-            "net",
-            "pid",
-            "uts",
-            "user",
-            "cgroup",
-            "time",
-            "fork",
-            "map-root-user",
-            "map-current-user",
-            "map-auto",
-            "map-subids",
-            "kill-child",
-            "mount-proc",
-            "mount-binfmt",
-            "keep-caps",
-            "forward-signals",
-        ],
-    ),
-    wrapper("nsenter", "tSGN", "aimnpuUCTrwWFZec").long(
-        &["target", "setuid", "setgid", "net-socket"],
-        &[
-            "all",
-            "ipc",
-            "mount",
-            "net",
-            "pid",
-            "uts",
-            "user",
-            "cgroup",
-            "time",
-            "root",
-            "wd",
-            "wdns",
-            "no-fork",
-            "follow-context",
-            "env",
-            "join-cgroup",
-            "keep-caps",
-            "preserve-credentials",
-            "user-parent",
-        ],
-    ),
-    wrapper("strace", "abeEIoOpPsSuUX", "cCdDfFhiknNqrtTvVwxyYzZ").long(
-        &[
-            "attach",
-            "output",
-            "string-limit",
-            "summary-sort-by",
-            "columns",
-            "trace",
-            "signal",
-            "status",
-            "inject",
-            "fault",
-            "user",
-            "env",
-            "trace-path",
-            "interruptible",
-            "abbrev",
-            "verbose",
-            "raw",
-            "read",
-            "write",
-            "const-print-style",
-            "detach-on",
-            "argv0",
-            "kvm",
-        ],
-        &[
-            "follow-forks",
-            "summary",
-            "summary-only",
-            "debug",
-            "output-append-mode",
-            "instruction-pointer",
-            "syscall-number",
-            "quiet",
-            "relative-timestamps",
-            "absolute-timestamps",
-            "syscall-times",
-            "no-abbrev",
-            "strings-in-hex",
-            "decode-fds",
-            "decode-pids",
-            "successful-only",
-            "failed-only",
-            "stack-trace",
-            "seccomp-bpf",
-            "daemonize",
-            "output-separately",
-            "summary-wall-clock",
-            "always-show-pid",
-            "tips",
-        ],
-    ),
-    wrapper("ltrace", "aADeFlnopsuwx", "bcCfhiLrStTV").long(
-        &[
-            "align", "config", "demangle", "indent", "library", "output", "where",
-        ],
-        &["no-signals"],
-    ),
-    wrapper("busybox", "", ""),
-    wrapper("toybox", "", ""),
-    wrapper("watch", "nqs", "bcdegpqtwxrCf").joined().long(
-        &["interval", "equexit", "shotsdir"],
-        &[
-            "beep",
-            "color",
-            "differences",
-            "errexit",
-            "chgexit",
-            "precise",
-            "no-title",
-            "no-wrap",
-            "exec",
-            "no-color",
-            "no-rerun",
-            "follow",
-        ],
-    ),
-    wrapper("caffeinate", "tw", "dimsu"),
-    wrapper("chronic", "", "ev"),
-    wrapper("chrt", "TPDp", "abfiormRv").skip(1).long(
-        &["sched-runtime", "sched-period", "sched-deadline"],
-        &[
-            "all-tasks",
-            "batch",
-            "deadline",
-            "fifo",
-            "idle",
-            "other",
-            "rr",
-            "reset-on-fork",
-            "verbose",
-            "max",
-        ],
-    ),
-    wrapper("taskset", "", "ac")
-        .skip(1)
-        .long(&[], &["all-tasks", "cpu-list"]),
-    wrapper("numactl", "imNCplL", "asb").long(
-        &[
-            "interleave",
-            "membind",
-            "cpunodebind",
-            "physcpubind",
-            "preferred",
-            "localalloc",
-        ],
-        &["all", "balancing"],
-    ),
-    wrapper("setarch", "", "*")
-        .skip(1)
-        .long(&[], &["addr-no-randomize", "verbose"]),
-    wrapper("linux32", "", "*"),
-    wrapper("linux64", "", "*"),
-    wrapper("prlimit", "po", "cdefilmnqrstuvxy").long(&["pid"], &[]),
-    wrapper("setpriv", "", "").long(
-        &[
-            "ruid",
-            "euid",
-            "rgid",
-            "egid",
-            "reuid",
-            "regid",
-            "groups",
-            "inh-caps",
-            "ambient-caps",
-            "bounding-set",
-            "securebits",
-            "pdeathsig",
-            "selinux-label",
-            "apparmor-profile",
-            "landlock-access",
-            "landlock-rule",
-            "seccomp-filter",
-            "ptracer",
-        ],
-        &[
-            "clear-groups",
-            "keep-groups",
-            "init-groups",
-            "nnp",
-            "no-new-privs",
-            "reset-env",
-        ],
-    ),
-    wrapper("systemd-run", "uptEHMPdGqrSC", "*").long(
-        &[
-            "unit",
-            "property",
-            "description",
-            "slice",
-            "uid",
-            "gid",
-            "nice",
-            "working-directory",
-            "setenv",
-            "service-type",
-            "on-active",
-            "on-boot",
-            "on-startup",
-            "on-unit-active",
-            "on-unit-inactive",
-            "on-calendar",
-            "timer-property",
-            "path-property",
-            "socket-property",
-            "host",
-            "machine",
-            "background",
-        ],
-        &[
-            "user",
-            "system",
-            "scope",
-            "no-block",
-            "wait",
-            "pty",
-            "pipe",
-            "same-dir",
-            "shell",
-            "quiet",
-            "collect",
-            "remain-after-exit",
-            "send-sighup",
-            "no-ask-password",
-            "slice-inherit",
-            "expand-environment",
-        ],
-    ),
-    wrapper("systemd-inhibit", "", "").long(&["what", "who", "why", "mode"], &["list", "no-pager"]),
-    wrapper("dbus-run-session", "", "").long(&["config-file", "dbus-daemon"], &[]),
-    wrapper("fakeroot", "lsibf", "uhv").long(&["lib", "faked"], &["unknown-is-real"]),
-    wrapper("unbuffer", "", "p"),
-    wrapper("rlwrap", "bCDeFfghHlMmoPpqSstwz", "aAcEiINnrRuUvWX"),
-    wrapper("catchsegv", "", ""),
-    wrapper("valgrind", "", "qvh").long(
-        &[
-            "tool",
-            "log-file",
-            "suppressions",
-            "leak-check",
-            "error-exitcode",
-        ],
-        &["trace-children", "track-origins"],
-    ),
-    wrapper("xvfb-run", "efnpsw", "al").long(
-        &[
-            "error-file",
-            "auth-file",
-            "server-num",
-            "xauth-protocol",
-            "server-args",
-            "wait",
-        ],
-        &["auto-servernum", "auto-display", "listen-tcp"],
-    ),
-    wrapper("firejail", "", "").long(
-        &["profile", "name"],
-        &["noprofile", "quiet", "private", "net"],
-    ),
-    wrapper("torsocks", "uaP", "id"),
-    wrapper("proxychains", "f", "q"),
-    wrapper("proxychains4", "f", "q"),
-    wrapper("sshpass", "fdpP", "eV"),
-    wrapper("entr", "", "acdnprsxz"),
-    wrapper("direnv", "", "").skip(2),
-    wrapper("aws-vault", "", "").skip(2),
-    wrapper("cross-env", "", "").assignments(),
-    wrapper("npx", "pcw", "yq").long(
-        &["package", "call", "workspace"],
-        &["yes", "no", "no-install", "quiet", "ignore-existing"],
-    ),
-    wrapper("bunx", "", "").long(&["package"], &["bun", "verbose", "silent", "no-install"]),
-    wrapper("uvx", "p", "qv").long(
-        &["from", "with", "python", "index", "index-url", "directory"],
-        &[
-            "isolated", "offline", "quiet", "verbose", "no-cache", "refresh",
-        ],
-    ),
-];
 
 /// The wrapper named `program`.
 pub(crate) fn find(program: &str) -> Option<&'static Wrapper> {

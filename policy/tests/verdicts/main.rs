@@ -12,3 +12,4 @@ mod rules;
 mod schema;
 mod support;
 mod texts;
+mod tricks;
