@@ -2,11 +2,12 @@
 //! tools that run something again and again.
 
 use super::arg::Arg;
+use super::tables::{self, Known};
 use super::walk::{Around, Denied, Walk, deeper};
 
 /// How a program's words are read up to the command that it runs.
-struct Launcher {
-    names: &'static [&'static str],
+pub(super) struct Launcher {
+    pub(super) names: &'static [&'static str],
     /// Words of which one stands before; none if it may stand anywhere.
     verbs: &'static [&'static str],
     /// Options without a value; every other one takes one.
@@ -44,7 +45,7 @@ impl Launcher {
 }
 
 /// Docker 28, kubectl 1.33, tmux 3.5, util-linux 2.41 and their like.
-const LAUNCHERS: &[Launcher] = &[
+pub(super) const LAUNCHERS: &[Launcher] = &[
     words(
         &[
             "docker",
@@ -276,7 +277,7 @@ const LAUNCHERS: &[Launcher] = &[
 
 /// Programs whose options take one or more values each, so that the command may begin at
 /// any word.
-const ANYWHERE: &[&str] = &["bwrap", "nsjail", "minijail0", "start-stop-daemon"];
+pub(super) const ANYWHERE: &[&str] = &["bwrap", "nsjail", "minijail0", "start-stop-daemon"];
 /// At how many words that is tried.
 const MOST_TRIED: usize = 64;
 
@@ -289,14 +290,11 @@ impl Walk<'_> {
         &mut self,
         text: &str,
         program: &str,
+        known: Known,
         args: &[Arg],
         around: Around<'_>,
     ) -> Result<(), Denied> {
-        let loader = program.starts_with("ld-linux")
-            || program.starts_with("ld-musl")
-            || program == "ld.so"
-            || program.starts_with("qemu-");
-        if loader {
+        if tables::is_loader(program) {
             let program = args[1..].iter().position(|arg| !arg.text.starts_with('-'));
             return match program {
                 Some(at) => self.command(text, &args[at + 1..], deeper(around)),
@@ -306,13 +304,17 @@ impl Walk<'_> {
         if ANYWHERE.contains(&program) {
             let start = args.iter().enumerate().skip(1).take(MOST_TRIED);
             for (at, arg) in start.filter(|(_, arg)| !arg.text.starts_with('-')) {
+                // Every try copies the rest.
+                if !self.spend((args.len() - at) * 8) {
+                    return Ok(());
+                }
                 let rest = args[at + 1..].iter().filter(|arg| arg.text != "--");
                 let command: Vec<Arg> = std::iter::once(arg).chain(rest).cloned().collect();
                 self.probe(|walk| walk.command(text, &command, deeper(around)))?;
             }
             return Ok(());
         }
-        let Some(launcher) = LAUNCHERS.iter().find(|one| one.names.contains(&program)) else {
+        let Some(launcher) = known.launcher else {
             return Ok(());
         };
         let verb = if launcher.verbs.is_empty() {

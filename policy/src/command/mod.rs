@@ -20,6 +20,7 @@ mod program;
 mod runs;
 mod script;
 mod stdin;
+mod tables;
 mod tools;
 mod walk;
 mod wrapper;

@@ -91,6 +91,11 @@ const TABLE: &[(&str, &[&str], Holds)] = &[
     ("sed", &["e", "expression", ""], Holds::Sed),
 ];
 
+/// Every program of the table.
+pub(super) fn programs() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(program, _, _)| *program)
+}
+
 impl Walk<'_> {
     /// Values of options that `program` runs.
     pub(super) fn option_texts(

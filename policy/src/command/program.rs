@@ -7,7 +7,7 @@ use super::walk::{Around, Denied, Place, Walk};
 use crate::Span;
 
 /// Interpreters, and the options with which they take a program: short ones by letter.
-const INTERPRETERS: &[(&str, &str, &[&str])] = &[
+pub(super) const INTERPRETERS: &[(&str, &str, &[&str])] = &[
     ("python", "c", &[]),
     ("pypy", "c", &[]),
     ("perl", "eE", &[]),
@@ -150,10 +150,10 @@ impl Walk<'_> {
             ),
             Some(script) if !matches!(script.text.as_str(), "-" | "/dev/stdin") => {
                 match self.written(&script.text) {
-                    Some(Some(content)) => {
+                    Input::Text(content) => {
                         self.program_text(language, &content, span, around.depth)
                     }
-                    Some(None) | None => Ok(()),
+                    Input::Unknown | Input::Other => Ok(()),
                 }
             }
             _ => match self.input(around) {
@@ -387,7 +387,7 @@ pub(super) fn sed_commands(script: &str) -> Vec<&str> {
         }
         // The address may be a pattern of its own.
         let start = command
-            .find("s")
+            .find('s')
             .filter(|at| *at == 0 || command[..*at].ends_with([' ', '/', '}', '!']));
         let Some(rest) = start.map(|at| &command[at + 1..]) else {
             continue;

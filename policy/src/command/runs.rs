@@ -2,11 +2,12 @@
 
 use super::arg::{Arg, Shape};
 use super::stdin::Input;
+use super::tables;
 use super::walk::{Around, Denied, Place, Walk, deeper};
 use super::wrapper::{self, Runs, Wrapper};
 
 /// Programs that take a text of shell with `-c`, or on their standard input.
-const SHELLS: &[&str] = &[
+pub(super) const SHELLS: &[&str] = &[
     "sh",
     "bash",
     "zsh",
@@ -43,39 +44,6 @@ const SHELLS: &[&str] = &[
     "cmd",
 ];
 
-/// The name by which the tables know a program: without a version, one of many.
-pub(super) fn canonical(program: &str) -> &str {
-    let known = |name: &str| {
-        SHELLS.contains(&name)
-            || wrapper::find(name).is_some()
-            || matches!(name, "sqlite3" | "m4" | "k3s" | "minijail0")
-    };
-    if known(program) {
-        return program;
-    }
-    let bare =
-        program.trim_end_matches(|letter: char| letter.is_ascii_digit() || "-.".contains(letter));
-    match bare {
-        "" => program,
-        "gfind" | "bfs" => "find",
-        "gxargs" => "xargs",
-        "gsed" => "sed",
-        "gtar" | "bsdtar" => "tar",
-        "gawk" | "mawk" | "nawk" | "original-awk" => "awk",
-        "genv" => "env",
-        "gnice" => "nice",
-        "gstdbuf" => "stdbuf",
-        "slogin" | "dbclient" | "rsh" | "remsh" | "hpnssh" => "ssh",
-        "vi" | "nvim" | "view" | "gvim" | "rvim" | "ex" | "vim.basic" | "vim.tiny" | "nvi" => "vim",
-        "nodejs" => "node",
-        "gmake" | "bmake" => "make",
-        "texlua" => "lua",
-        "batch" => "at",
-        "fdfind" => "fd",
-        bare => bare,
-    }
-}
-
 impl Walk<'_> {
     /// What `program` with `args` runs in turn.
     pub(crate) fn runs(
@@ -88,12 +56,18 @@ impl Walk<'_> {
         if args[0].text.contains('/') {
             self.run_written(&args[0], around)?;
         }
-        let program = canonical(program);
-        if SHELLS.contains(&program) {
+        let Some((program, known)) = tables::find(program) else {
+            return Ok(());
+        };
+        if known.shell {
             return self.shell(text, program, args, around);
         }
-        self.option_texts(program, args, around)?;
-        self.interpreter(program, args, around)?;
+        if known.options {
+            self.option_texts(program, args, around)?;
+        }
+        if known.language {
+            self.interpreter(program, args, around)?;
+        }
         let rest = &args[1..];
         match program {
             "eval" => self.joined(text, without_dashes(rest), around),
@@ -160,7 +134,7 @@ impl Walk<'_> {
             "parallel" => self.parallel(text, args, around),
             "su" | "runuser" | "script" | "flock" | "sg" => {
                 self.dash_c(text, program, args, around)?;
-                self.launched(text, program, args, around)
+                self.launched(text, program, known, args, around)
             }
             "git" => self.git(text, rest, around),
             "ssh" | "autossh" if self.judge.follows_ssh() => self.remote(text, args, around),
@@ -191,10 +165,10 @@ impl Walk<'_> {
             | "volta" | "fnm" | "opam" | "stack" | "cabal" | "dune" | "composer" | "bun" => {
                 self.tool_run(text, program, rest, around)
             }
-            _ => match wrapper::find(program) {
+            _ => match known.wrapper {
                 None => {
                     self.docker_build(program, args, around)?;
-                    self.launched(text, program, args, around)
+                    self.launched(text, program, known, args, around)
                 }
                 Some(wrapper) => self.wrapped(text, wrapper, args, around),
             },

@@ -22,9 +22,8 @@ impl Walk<'_> {
         match around.feed {
             Feed::Inherited => Input::Other,
             Feed::Unknown => Input::Unknown,
-            Feed::File(name) => match name.literal().and_then(|name| self.written(&name)) {
-                Some(Some(content)) => Input::Text(content),
-                Some(None) => Input::Unknown,
+            Feed::File(name) => match name.literal() {
+                Some(name) => self.written(&name),
                 None => Input::Other,
             },
             Feed::Text(word) => {
@@ -121,11 +120,7 @@ impl Walk<'_> {
         let input = match file {
             Some(file) if file.process => Input::Unknown,
             Some(file) if !matches!(file.text.as_str(), "-" | "/dev/stdin") => {
-                match self.written(&file.text) {
-                    Some(Some(content)) => Input::Text(content),
-                    Some(None) => Input::Unknown,
-                    None => Input::Other,
-                }
+                self.written(&file.text)
             }
             _ => self.input(around),
         };
@@ -203,9 +198,9 @@ impl Walk<'_> {
 
     fn makefile(&self, name: &str) -> Input {
         match self.written(name) {
-            Some(Some(content)) => Input::Text(content),
             // Made by something else, as Makefiles often are.
-            Some(None) | None => Input::Other,
+            Input::Unknown => Input::Other,
+            known => known,
         }
     }
 

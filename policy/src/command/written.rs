@@ -28,9 +28,12 @@ const RUN_BY_THEMSELVES: &[&str] = &[
 
 impl Walk<'_> {
     /// What the text wrote to `name`: nothing at all, what isn't known, or this.
-    pub(super) fn written(&self, name: &str) -> Option<Option<String>> {
-        let content = self.files.get(plain(name))?;
-        Some((content != UNKNOWN).then(|| content.clone()))
+    pub(super) fn written(&self, name: &str) -> Input {
+        match self.files.get(plain(name)) {
+            None => Input::Other,
+            Some(content) if content == UNKNOWN => Input::Unknown,
+            Some(content) => Input::Text(content.clone()),
+        }
     }
 
     /// Note what a command writes to files.
@@ -96,15 +99,13 @@ impl Walk<'_> {
                 .join("\n"),
             "cat" | "tee" => {
                 let operand = rest.iter().find(|arg| !arg.text.starts_with('-'));
-                match operand.filter(|_| program == "cat") {
-                    Some(file) => match self.written(&file.text) {
-                        Some(Some(content)) => content,
-                        Some(None) | None => UNKNOWN.to_owned(),
-                    },
-                    None => match self.input(around) {
-                        Input::Text(text) => text,
-                        Input::Unknown | Input::Other => UNKNOWN.to_owned(),
-                    },
+                let read = match operand.filter(|_| program == "cat") {
+                    Some(file) => self.written(&file.text),
+                    None => self.input(around),
+                };
+                match read {
+                    Input::Text(text) => text,
+                    Input::Unknown | Input::Other => UNKNOWN.to_owned(),
                 }
             }
             _ => return UNKNOWN.to_owned(),
@@ -132,7 +133,11 @@ impl Walk<'_> {
             .and_then(|rest| rest.lines().next())
             .filter(|line| !line.contains("sh"))
             .and_then(|line| line.split([' ', '/']).rfind(|word| !word.is_empty()))
-            .map(|word| super::runs::canonical(word).to_owned());
+            .map(|word| {
+                super::tables::find(word)
+                    .map_or(word, |(name, _)| name)
+                    .to_owned()
+            });
         self.open_files.push(name);
         let done = match interpreter {
             Some(language) => self.program_text(&language, &content, span, around.depth),
