@@ -15,6 +15,7 @@ mod file;
 mod path;
 mod pattern;
 mod policy;
+pub mod registries;
 mod rule;
 mod ssh;
 mod template;

@@ -7,7 +7,7 @@ use crate::pattern::{Match, Pattern};
 use crate::rule;
 use crate::ssh::SshRules;
 use crate::url::DomainRules;
-use crate::{Action, Matched, RuleKind, Verdict};
+use crate::{Action, Matched, REGISTRIES, RuleKind, Verdict};
 
 /// Every rule that holds for a call.
 #[derive(Debug, Clone)]
@@ -59,6 +59,25 @@ impl Policy {
             }
         }
         unclear.unwrap_or(Verdict::Allow)
+    }
+
+    /// Whether `registries` stands among the hosts that may be reached.
+    pub fn wants_registries(&self) -> bool {
+        self.layers
+            .iter()
+            .any(|layer| layer.domains.allow.iter().any(|host| host == REGISTRIES))
+    }
+
+    /// This policy with `hosts` in the place of `registries`.
+    #[must_use]
+    pub fn with_registries(mut self, hosts: &[String]) -> Self {
+        for layer in &mut self.layers {
+            let allow = &mut layer.domains.allow;
+            if allow.iter().any(|host| host == REGISTRIES) {
+                allow.extend_from_slice(hosts);
+            }
+        }
+        self
     }
 
     /// Whether no file says anything, so that only the default rules hold.

@@ -207,6 +207,7 @@ impl Walk<'_> {
         let around = Around {
             place,
             feed: &Feed::Inherited,
+            own_feed: true,
             variables: &variables,
             writes: false,
             depth,

@@ -309,7 +309,9 @@ impl Parser<'_> {
         let names_something = self
             .lexer
             .peek()
-            .is_some_and(|byte| byte.is_ascii_alphabetic() || b"_/.{~\\'\"".contains(&byte));
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || b"_/.{~\\'\"".contains(&byte))
+            || self.lexer.starts_with("$'")
+            || self.lexer.starts_with("$\"");
         self.lexer.at = start;
         if names_something {
             self.attempts += 1;

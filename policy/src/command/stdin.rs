@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::arg::{Arg, HOLE};
 use super::script::{Feed, Piece, Word};
-use super::walk::{Around, Denied, Walk};
+use super::walk::{Around, Denied, Place, Walk};
 
 /// A program's input, as far as it is known.
 pub(super) enum Input {
@@ -78,6 +78,15 @@ impl Walk<'_> {
             around.variables.resolve(word, &mut args);
             // What runs in it reads what stands behind it.
             let outer = std::mem::replace(&mut self.inherited, Feed::Inherited);
+            let within = Place::Within(around.place.span(&program.range));
+            let around = Around {
+                place: if around.own_feed {
+                    around.place
+                } else {
+                    &within
+                },
+                ..around
+            };
             let done = self.joined(text, &args, around);
             self.inherited = outer;
             return done;
@@ -91,7 +100,7 @@ impl Walk<'_> {
             }
             Input::Text(text) => {
                 let outer = std::mem::replace(&mut self.inherited, Feed::Inherited);
-                let place = super::walk::Place::Within(span);
+                let place = Place::Within(span);
                 let done = self.text(&text, &place, around.depth + 1);
                 self.inherited = outer;
                 done
@@ -145,7 +154,7 @@ impl Walk<'_> {
                     if !line.starts_with('#') && !rest.is_empty() {
                         self.text(
                             &rest.replace('%', "\n"),
-                            &super::walk::Place::Within(span),
+                            &Place::Within(span),
                             around.depth + 1,
                         )?;
                     }

@@ -113,6 +113,8 @@ impl Place {
 pub(crate) struct Around<'a> {
     pub(crate) place: &'a Place,
     pub(crate) feed: &'a Feed,
+    /// Whether the feed stands in this text, and not in one around it.
+    pub(crate) own_feed: bool,
     pub(crate) variables: &'a Variables,
     pub(crate) writes: bool,
     pub(crate) depth: usize,
@@ -222,6 +224,7 @@ impl Walk<'_> {
                     Feed::Inherited => &inherited,
                     own => own,
                 },
+                own_feed: !matches!(command.feed, Feed::Inherited),
                 variables: &variables,
                 writes: command.writes,
                 depth,

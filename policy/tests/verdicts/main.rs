@@ -8,6 +8,7 @@ mod corpus;
 mod differential;
 mod files;
 mod fuzz;
+mod registries;
 mod rules;
 mod schema;
 mod support;

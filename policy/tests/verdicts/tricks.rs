@@ -19,6 +19,11 @@ fn no_trick_hides_a_denied_command() {
         let text: String = serde_json::from_str(text).expect("a JSON string");
         count += 1;
         let verdict = policy.evaluate(Action::Command(&text));
+        if let Verdict::Deny { span, .. } | Verdict::Unclear { span, .. } = &verdict
+            && text.get(span.start..span.end).is_none()
+        {
+            wrong.push(format!("{span:?} is no part of {text:?}"));
+        }
         let holds = match (want, &verdict) {
             ("deny", Verdict::Deny { .. })
             | ("open", Verdict::Deny { .. } | Verdict::Unclear { .. })
