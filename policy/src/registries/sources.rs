@@ -55,7 +55,6 @@ impl Facts {
                 });
                 continue;
             }
-            let before = found.hosts.len();
             match tool_of_fact(fact) {
                 "npm" => npm(fact, &mut found),
                 "pip" => {
@@ -66,7 +65,6 @@ impl Facts {
                 "go" => go(fact, &mut found),
                 _ => {}
             }
-            debug_assert!(found.hosts.len() >= before);
         }
         let has = |tool: &str| self.answer(tool, "version").is_some();
         if !pip && (has("pip") || has("pip3")) {
@@ -123,7 +121,7 @@ fn tool_of(path: &str) -> &'static str {
         _ if path.ends_with("npmrc") => "npm",
         _ if path.ends_with("pip.conf") => "pip",
         _ if path.ends_with("/go/env") => "go",
-        _ if path.ends_with(".list") || path.ends_with(".sources") => "apt",
+        _ if path.starts_with("/etc/apt/") => "apt",
         _ if path.ends_with("/config.toml") || path.ends_with("/config") => "cargo",
         _ => "",
     }
@@ -149,9 +147,8 @@ fn npm(fact: &Fact, found: &mut Registries) {
         return;
     }
     for (key, value) in settings(&fact.text) {
-        if key == "registry" || key.ends_with(":registry") || key == "noproxy-registry" {
-            found.url(value, &fact.from);
-        } else if matches!(key, "proxy" | "https-proxy") {
+        let registry = key == "registry" || key.ends_with(":registry");
+        if registry || matches!(key, "proxy" | "https-proxy") {
             found.url(value, &fact.from);
         }
     }
@@ -247,7 +244,7 @@ fn cargo_config(fact: &Fact, found: &mut Registries) -> bool {
 /// Lines of `deb`, paragraphs of `URIs:`, proxies of `apt-config`.
 fn apt(fact: &Fact, found: &mut Registries) {
     match &fact.from {
-        From::File(path) if path.ends_with(".sources") => {
+        From::File(path) if path.rsplit('.').next() == Some("sources") => {
             for paragraph in fact.text.split("\n\n") {
                 deb822(paragraph, &fact.from, found);
             }

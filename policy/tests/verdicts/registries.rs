@@ -113,6 +113,7 @@ fn the_hosts_are_let_in_where_the_policy_says_registries() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the file is the test's own")]
 fn the_script_runs_in_a_plain_shell_and_its_facts_are_read() {
     let home = std::env::temp_dir().join(format!("boxery-registries-{}", std::process::id()));
     std::fs::create_dir_all(&home).expect("a folder");
