@@ -2,6 +2,8 @@
 
 #![no_main]
 
+use std::sync::LazyLock;
+
 use boxery_policy::{Action, Found, Origin, Places, Policy, Reader, Roots, Verdict, resolve_policy};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,18 +18,21 @@ impl Reader for NoDisk {
     }
 }
 
-fuzz_target!(|text: &str| {
+static POLICY: LazyLock<Option<Policy>> = LazyLock::new(|| {
     let origin = Origin::Hook("code".to_owned());
-    let Ok(resolved) = resolve_policy(origin, &Places::default(), &NoDisk) else {
-        return;
-    };
+    let resolved = resolve_policy(origin, &Places::default(), &NoDisk).ok()?;
     let links = |_: &str| None;
     let roots = Roots {
         home: "/home/u",
         folder: "/w",
         links: &links,
     };
-    match Policy::new(&resolved, &roots).evaluate(Action::Command(text)) {
+    Some(Policy::new(&resolved, &roots))
+});
+
+fuzz_target!(|text: &str| {
+    let policy = POLICY.as_ref().expect("the template is valid");
+    match policy.evaluate(Action::Command(text)) {
         Verdict::Allow => {}
         Verdict::Deny { span, .. } | Verdict::Unclear { span, .. } => {
             assert!(text.get(span.start..span.end).is_some());

@@ -310,8 +310,7 @@ impl Parser<'_> {
             .lexer
             .peek()
             .is_some_and(|byte| byte.is_ascii_alphabetic() || b"_/.{~\\'\"".contains(&byte))
-            || self.lexer.starts_with("$'")
-            || self.lexer.starts_with("$\"");
+            || self.dollar_and_a_word();
         self.lexer.at = start;
         if names_something {
             self.attempts += 1;
@@ -338,6 +337,20 @@ impl Parser<'_> {
         self.arithmetic(end, depth)?;
         self.lexer.skip(2);
         Ok(())
+    }
+
+    /// Whether `$…` and then a name or quote stands here, which no arithmetic is.
+    fn dollar_and_a_word(&self) -> bool {
+        let here = &self.lexer.text[self.lexer.at..];
+        if here.starts_with("$'") || here.starts_with("$\"") {
+            return true;
+        }
+        let line = here.split(['\n', ')']).next().unwrap_or_default();
+        line.starts_with('$')
+            && line.split_once([' ', '\t']).is_some_and(|(_, rest)| {
+                rest.trim_start()
+                    .starts_with(|letter: char| letter.is_alphabetic() || "'\"\\".contains(letter))
+            })
     }
 
     /// Past a newline and the here-documents that begin behind it.
