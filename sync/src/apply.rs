@@ -15,6 +15,7 @@ use rustix::fs::{
     futimens, openat, readlinkat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::index::Stamp;
 use crate::plan::Change;
@@ -43,7 +44,7 @@ pub enum Step {
 }
 
 /// Why a change wasn't made. The path keeps what it has, and the next sync looks again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Left {
     /// Something else lies there than the plan saw.
     Changed,
@@ -156,6 +157,37 @@ pub fn apply(
         (applying.probe)(Step::Made)?;
     }
     Ok(applied)
+}
+
+/// Up to so many changes are put on the disk one by one; beyond, all of the disk is.
+const FEW: usize = 100;
+
+/// Wait until `changes` are on the disk, so that a crash of the machine can't take
+/// back what the last common state says is there.
+pub(crate) fn settle(root: &Root, changes: &[Change]) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if changes.len() > FEW {
+        return Ok(rustix::fs::syncfs(root.top())?);
+    }
+    let mut folders = std::collections::BTreeSet::new();
+    for change in changes {
+        if let State::File { .. } = change.to
+            && let Ok(folder) = root.parent(&change.path)
+            && let Ok(file) = open(&folder, change.path.file_name())
+        {
+            file.sync_data()?;
+        }
+        folders.insert(change.path.parent());
+    }
+    for folder in folders {
+        match root.folder(folder.as_ref()) {
+            Ok(folder) => rustix::fs::fsync(&folder)?,
+            // It went with what was in it; the one above it is in the list too.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Whether something has to be taken away before anything can be made there.
@@ -376,7 +408,7 @@ enum Seen {
 
 /// The name of something that waits beside its place, on another disk than the stage.
 fn beside(name: &[u8]) -> Vec<u8> {
-    [crate::rules::BESIDE.as_bytes(), name].concat()
+    [crate::own::BESIDE.as_bytes(), name].concat()
 }
 
 fn not_moved(error: Errno) -> io::Result<Done> {

@@ -122,6 +122,7 @@ impl Plan {
         }
     }
 
+    #[cfg(feature = "laptop")]
     pub(crate) fn changes_mut(&mut self, side: Side) -> &mut Vec<Change> {
         match side {
             Side::Laptop => &mut self.laptop,

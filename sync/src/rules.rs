@@ -16,12 +16,8 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::git::{self, GitFacts};
-use crate::stage::{KEPT, STAGE};
+use crate::own::is_fenced_off;
 use crate::{EntryPath, ScanOptions, SyncError};
-
-/// The name of the marker file at the top of each copy. It is the copy's own and
-/// never counts.
-pub const MARKER: &str = ".boxery-copy";
 
 /// The ignore file that is boxery's own, stronger than `.gitignore`.
 const OWN_FILE: &str = ".boxeryignore";
@@ -32,6 +28,8 @@ const GIT_FILE: &str = ".gitignore";
 pub struct Rules {
     root: Utf8PathBuf,
     tracked: HashSet<EntryPath>,
+    /// Every folder above one of them.
+    tracked_folders: HashSet<EntryPath>,
     ignore_case: bool,
     /// The rules of folders above the project, nearest first: a project can be
     /// a part of a repository.
@@ -62,6 +60,7 @@ impl Rules {
         };
         let mut rules = Self {
             root: root.to_owned(),
+            tracked_folders: facts.tracked.iter().flat_map(EntryPath::folders).collect(),
             tracked: facts.tracked,
             ignore_case: facts.ignore_case,
             above: Vec::new(),
@@ -205,6 +204,11 @@ impl<'a> Sieve<'a> {
                 || (self.reaches(path) && !self.rules.ignores(path, is_folder)))
     }
 
+    /// Whether a tracked file lies below a folder, which may itself be ignored.
+    pub(crate) fn leads_on(&self, folder: &EntryPath) -> bool {
+        self.rules.tracked_folders.contains(folder)
+    }
+
     /// Whether a name of which it isn't known what it is may count.
     pub fn may_count(&mut self, path: &EntryPath) -> bool {
         self.counts(path, false) || self.counts(path, true)
@@ -233,21 +237,4 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-/// What begins the name of a file that waits beside its place.
-pub(crate) const BESIDE: &str = ".boxery-moving-";
-
-/// What never counts: `.git` at every level, the copy's marker and what syncs put
-/// at the top, and what they left half-way beside its place.
-fn is_fenced_off(path: &EntryPath) -> bool {
-    let mut components = path.as_bytes().split(|b| *b == b'/');
-    let top = components.next().unwrap_or_default();
-    let own = [MARKER, STAGE, KEPT]
-        .iter()
-        .any(|name| name.as_bytes() == top);
-    own || path
-        .as_bytes()
-        .split(|b| *b == b'/')
-        .any(|c| c == b".git" || c.starts_with(BESIDE.as_bytes()))
 }

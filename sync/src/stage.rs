@@ -7,7 +7,7 @@
 //! nothing whose content it doesn't know from elsewhere.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
@@ -201,6 +201,18 @@ impl Stage {
         Ok(kept)
     }
 
+    /// The digests of what [`Stage::sweep`] asks about.
+    pub fn leftovers(&self) -> io::Result<Vec<Digest>> {
+        let mut leftovers = Vec::new();
+        for name in self.names()? {
+            if name == b".gitignore" || name.ends_with(b".part") {
+                continue;
+            }
+            leftovers.extend(self.digest(&name)?);
+        }
+        Ok(leftovers)
+    }
+
     fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
@@ -312,6 +324,20 @@ impl Incoming<'_> {
         self.position
     }
 
+    /// Whether so many bytes more are no more than was announced.
+    pub fn fits(&self, length: u64) -> bool {
+        self.position + length <= self.size
+    }
+
+    /// Begin at the first byte, whatever is here.
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.hasher.reset();
+        self.position = 0;
+        Ok(())
+    }
+
     /// Take the next bytes.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         let length = bytes.len() as u64;
@@ -326,15 +352,12 @@ impl Incoming<'_> {
 
     /// The end of the content. False if it isn't what was announced, as when the
     /// sender's file changed: nothing is kept of it then.
-    pub fn finish(self, is_durable: bool) -> io::Result<bool> {
+    pub fn finish(self) -> io::Result<bool> {
         let digest = Digest(*self.hasher.finalize().as_bytes());
         let folder = &self.stage.folder;
         if digest != self.digest || self.position != self.size {
             unlinkat(folder, self.part.as_slice(), AtFlags::empty())?;
             return Ok(false);
-        }
-        if is_durable {
-            self.file.sync_data()?;
         }
         let name = digest.to_string();
         renameat(folder, self.part.as_slice(), folder, name.as_str())?;

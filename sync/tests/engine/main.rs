@@ -5,3 +5,4 @@ mod apply;
 mod model;
 mod pair;
 mod reconcile;
+mod talk;

@@ -269,7 +269,7 @@ fn stage(
         incoming.push(first).unwrap();
         probe(Step::Begin)?;
         incoming.push(second).unwrap();
-        incoming.finish(false).unwrap();
+        incoming.finish().unwrap();
     }
     Ok(())
 }
