@@ -14,6 +14,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use boxery_pin::{DriftRule, Mode, PathForm, RemotePath, VmName};
 use boxery_remote::{PipeChoice, PortChoice};
 
+use crate::environment::Rules;
 use crate::error::Failure;
 use crate::policy::Accept;
 
@@ -43,6 +44,9 @@ pub(crate) struct Config {
     /// What of an agent's shell is kept from call to call besides its folder.
     #[serde(default)]
     pub(crate) state: StateRule,
+    /// Which variables commands get besides those that always travel.
+    #[serde(default)]
+    pub(crate) env: Rules,
     /// The VMs by name.
     #[serde(default)]
     pub(crate) vm: BTreeMap<VmName, Vm>,
@@ -85,6 +89,9 @@ pub(crate) struct Vm {
     /// Where commands on it see the copy of a project.
     #[serde(default)]
     pub(crate) paths: PathsRule,
+    /// Run there by bash before the first command, once per machine and text.
+    #[serde(default)]
+    pub(crate) setup: Option<String>,
     /// The VM's `/etc/machine-id` when it was added.
     #[serde(default)]
     pub(crate) machine_id: Option<String>,
@@ -292,6 +299,9 @@ pub(crate) fn set_vm(document: &mut DocumentMut, name: &VmName, vm: &Vm) {
     }
     if vm.paths != PathsRule::Auto {
         table.insert("paths", value(vm.paths.as_str()));
+    }
+    if let Some(script) = &vm.setup {
+        table.insert("setup", value(script));
     }
     if let Some(id) = &vm.machine_id {
         table.insert("machine_id", value(id));

@@ -203,6 +203,11 @@ pub(crate) fn travelling() -> Vec<(OsString, OsString)> {
         .collect()
 }
 
+/// A variable that the user's configuration names.
+pub(crate) fn named(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
 /// `PATH`, to find programs on the laptop.
 pub(crate) fn path() -> Option<OsString> {
     std::env::var_os("PATH")

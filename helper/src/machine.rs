@@ -78,15 +78,20 @@ pub(crate) fn find(program: &str, path: &[u8]) -> Option<PathBuf> {
         })
 }
 
+/// The machine's own name; empty where it has none.
+pub(crate) fn id() -> String {
+    fs::read_to_string("/etc/machine-id")
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}
+
 /// Everything that [`boxery_wire::Request::Hello`] asks for.
 pub(crate) fn describe(login: &Login, state: Result<PathBuf, String>) -> Machine {
     let system = rustix::system::uname();
     let path = login.variable("PATH").unwrap_or_default();
     let blob = |path: PathBuf| Blob::from(path.as_os_str().as_bytes());
     Machine {
-        machine_id: fs::read_to_string("/etc/machine-id")
-            .map(|text| text.trim().to_owned())
-            .unwrap_or_default(),
+        machine_id: id(),
         kernel: system.release().to_string_lossy().into_owned(),
         architecture: system.machine().to_string_lossy().into_owned(),
         user: login.user.name.clone(),

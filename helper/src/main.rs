@@ -13,12 +13,14 @@ mod clock;
 mod copy;
 mod folder;
 mod forward;
+mod git;
 mod jobs;
 mod keep;
 mod login;
 mod machine;
 mod old;
 mod ports;
+mod prepare;
 mod process;
 mod proxy;
 mod serve;
@@ -35,6 +37,14 @@ fn main() -> ExitCode {
     let own = arguments.next().unwrap_or_default();
     let arguments: Vec<OsString> = arguments.collect();
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    if let [verb, mark, command @ ..] = arguments.as_slice()
+        && verb == "setup"
+    {
+        return prepare::run(mark.as_ref(), command).unwrap_or_else(|error| {
+            stdio::complain(&error);
+            ExitCode::FAILURE
+        });
+    }
     let done = match words.as_slice() {
         ["serve"] => serve::run(own),
         ["supervise"] => supervise::run(),

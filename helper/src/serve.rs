@@ -27,7 +27,7 @@ use crate::login::Login;
 use crate::proxy::{self, Client};
 use crate::stdio::Pipe;
 use crate::supervise::{Begin, Found, Journal, nowhere};
-use crate::{forward, jobs, keep, machine, old, ports, process};
+use crate::{forward, jobs, keep, machine, old, ports, prepare, process};
 
 /// What of the pipe is read at once.
 const BUFFER: usize = 128 * 1024;
@@ -163,6 +163,10 @@ impl Server {
                 Reply::Hello(Box::new(machine::describe(login, self.folders.open())))
             }
             Request::Jobs => Reply::Jobs(jobs::list(&self.folders)),
+            Request::IsSetUp { script } => {
+                let state = self.folders.open();
+                Reply::SetUp(state.is_ok_and(|state| prepare::is_done(&state, script)))
+            }
             Request::Ports => Reply::Ports(ports::list(&self.folders)),
             Request::Put { .. } | Request::Get { .. } => {
                 return self.copy(stream, decoder, &request).await;

@@ -1,6 +1,6 @@
 //! Runs that outlive their call: jobs of the VM.
 
-use boxery_wire::{Blob, Decoder, FromRun, Reply, Request, Run, RunId, Stdin, Whose};
+use boxery_wire::{Blob, Decoder, FromRun, Reply, Request, Run, RunId, StateId, Stdin, Whose};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::link::Stream;
@@ -21,6 +21,14 @@ pub async fn machine(way: &Way) -> Result<Machine, RemoteError> {
 pub async fn list(way: &Way) -> Result<Vec<Job>, RemoteError> {
     match ask(way, &Request::Jobs).await? {
         Reply::Jobs(jobs) => Ok(jobs),
+        other => Err(unfit(&other)),
+    }
+}
+
+/// Whether the script of this digest was run on the VM to a good end.
+pub async fn is_set_up(way: &Way, script: StateId) -> Result<bool, RemoteError> {
+    match ask(way, &Request::IsSetUp { script }).await? {
+        Reply::SetUp(done) => Ok(done),
         other => Err(unfit(&other)),
     }
 }

@@ -31,7 +31,7 @@ mod ssh_config;
 mod target;
 mod way;
 
-pub use boxery_wire::{Keep, Size, StateId};
+pub use boxery_wire::{GitUser, Keep, Size, StateId};
 pub use error::RemoteError;
 pub use forward::Forward;
 pub use image::{HelperImage, helper_image};

@@ -76,6 +76,8 @@ impl Helper {
             grace: 60,
             session: String::new(),
             keep: None,
+            git: None,
+            sets_up: None,
             job: false,
             journal: 1 << 30,
         };

@@ -1,7 +1,7 @@
 //! `boxery run`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -16,13 +16,14 @@ use boxery_router::{Spool, Ticket, Tickets};
 
 use crate::app::App;
 use crate::config::Config;
+use crate::environment::{git_user, variables};
 use crate::error::{Failure, OrHint as _};
 use crate::exit::Exit;
 use crate::place::{self, Here};
 use crate::policy::{Asked, Cleared, clear};
 use crate::ports::Ports;
 use crate::terminal::Raw;
-use crate::{copy, env, kept, reach};
+use crate::{copy, env, kept, reach, setup};
 
 /// Run a command in a VM
 ///
@@ -91,7 +92,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     }
     notes.extend(plan.policy.notes.iter().cloned());
     reach::block_on(async {
+        let here = env::current_folder()?;
+        // Answered while the VM is reached.
+        let git = tokio::spawn(async move { git_user(&here).await });
         let way = Arc::new(reach::open(app, &plan.vm, vm).await?);
+        setup::ensure(app, &plan.vm, vm, &way).await?;
         let id = jobs::new_id().map_err(|error| reach::failure(&plan.vm, error))?;
         let ports = Ports::new(&way, &plan.vm, vm, &plan.session(), id);
         notes.extend(drift_note(app, &plan, &way).await?);
@@ -108,7 +113,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             terminal: sizes,
             argv: plan.argv.clone(),
             cwd: plan.cwd.as_ref().map(RemotePath::to_string),
-            env: variables(&args.env),
+            env: variables(app, &config.env, &args.env).await?,
+            git: git.await.ok().flatten(),
             timeout: args.timeout,
             session: plan.session(),
             id: Some(id),
@@ -302,27 +308,6 @@ fn text_as_text(mut argv: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         argv.insert(2, b"--".to_vec());
     }
     argv
-}
-
-/// What travels, then what boxery sets unless given, then what the user gave.
-pub(crate) fn variables(given: &[(String, OsString)]) -> Vec<(String, Vec<u8>)> {
-    const QUIET: [(&str, &str); 3] = [
-        ("PAGER", "cat"),
-        ("GIT_PAGER", "cat"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-    ];
-    let is_given = |name: &str| given.iter().any(|(key, _)| key == name);
-    let travelling = env::travelling()
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_vec())));
-    let quiet = QUIET
-        .iter()
-        .filter(|(name, _)| !is_given(name))
-        .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
-    let own = given
-        .iter()
-        .map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
-    travelling.chain(quiet).chain(own).collect()
 }
 
 /// Resolves when the user, or whoever started this program, wants the run ended.

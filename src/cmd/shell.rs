@@ -4,13 +4,14 @@ use boxery_pin::{RemotePath, VmName};
 use boxery_remote::{RunIo, RunRequest, jobs};
 
 use crate::app::App;
-use crate::cmd::run::{cancelled, variables};
+use crate::cmd::run::cancelled;
+use crate::environment::{git_user, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
 use crate::policy::{Caller, InForce};
-use crate::reach;
 use crate::terminal::Raw;
+use crate::{reach, setup};
 
 /// Open your login shell on a VM
 ///
@@ -51,7 +52,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         None => here.counterpart(app, &name, vm)?,
     };
     reach::block_on(async {
-        let way = reach::open(app, &name, vm).await?;
+        let (way, git) = tokio::join!(reach::open(app, &name, vm), git_user(&here.folder));
+        let way = way?;
+        setup::ensure(app, &name, vm, &way).await?;
+        let env = variables(app, &config.env, &[]).await?;
         let failed = |error| reach::failure(&name, error);
         let machine = jobs::machine(&way).await.map_err(failed)?;
         let raw = Raw::enter().map_err(|error| {
@@ -60,7 +64,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         let request = RunRequest {
             argv: vec![machine.shell.to_vec(), b"-l".to_vec()],
             cwd: cwd.map(|cwd| cwd.to_string()),
-            env: variables(&[]),
+            env,
+            git,
             terminal: Some(raw.sizes()?),
             ..RunRequest::default()
         };

@@ -10,6 +10,7 @@ mod copies;
 mod daemon;
 mod demo;
 mod ending;
+mod environment;
 mod help;
 mod hook;
 mod hook_escapes;

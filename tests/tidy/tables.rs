@@ -126,6 +126,7 @@ pub(crate) const PRINT: &[(&str, &str)] = &[
         "src/hook/finish.rs",
         "the reply, exactly as the adapter made it",
     ),
+    ("src/setup.rs", "the script's own output"),
 ];
 
 /// Files of tests that poll, each with what it is that tells nobody.

@@ -23,8 +23,8 @@ pub use codec::{Decoder, MAX_MESSAGE, encode};
 pub use error::WireError;
 pub use greet::{BUILD, MAGIC, greet};
 pub use message::{
-    End, Failure, FromPorts, FromRun, Item, Job, JobState, Keep, Loss, Machine, Outcome, Port,
-    RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId, Stdin, Taken, ToRun, Whose,
-    Why,
+    End, Failure, FromPorts, FromRun, GitUser, Item, Job, JobState, Keep, Loss, Machine, Outcome,
+    Port, RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId, Stdin, Taken, ToRun,
+    Whose, Why,
 };
 pub use mux::{Connection, Side, Stream};

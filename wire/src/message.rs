@@ -98,6 +98,11 @@ pub enum Request {
         /// The run.
         run: RunId,
     },
+    /// Was the script of this name run here to a good end? [`Reply::SetUp`].
+    IsSetUp {
+        /// The script, by its digest.
+        script: StateId,
+    },
     /// On which TCP ports do runs and jobs listen? [`Reply::Ports`].
     Ports,
     /// Tell on which TCP ports these runs listen, now and whenever that changes.
@@ -172,12 +177,26 @@ pub struct Run {
     pub session: String,
     /// What outlives it for the session's next call, if anything does.
     pub keep: Option<Keep>,
+    /// Who its user is to git, where the VM doesn't say.
+    pub git: Option<GitUser>,
+    /// It is the script that sets the machine up, by its digest: it waits for whoever
+    /// runs the same, and is done when that was.
+    pub sets_up: Option<StateId>,
     /// Nobody attaches: its output is kept on the VM, head and tail, and it has
     /// no grace.
     pub job: bool,
     /// How much output is kept for a laptop that doesn't acknowledge it; beyond,
     /// the command waits. In bytes.
     pub journal: u64,
+}
+
+/// Who a user is to git. Either may be empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitUser {
+    /// `user.name`.
+    pub name: String,
+    /// `user.email`.
+    pub email: String,
 }
 
 /// What of a shell outlives its call.
@@ -377,6 +396,8 @@ pub enum Reply {
     Ended(End),
     /// To [`Request::Ports`].
     Ports(Vec<Port>),
+    /// To [`Request::IsSetUp`].
+    SetUp(bool),
     /// It can't be done; nothing follows.
     Failed(Failure),
 }

@@ -47,6 +47,7 @@ pub(crate) fn run() -> io::Result<()> {
         login: &login,
         teller: first.teller.as_deref(),
         session: session.as_mut(),
+        own: &folder,
     };
     let mut started = match command::start(&first.run, around) {
         Ok(started) => started,

@@ -23,8 +23,8 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::keep::{Note, Preload};
-use crate::machine;
 use crate::session::Session;
+use crate::{git, machine, prepare};
 
 /// The longest argument that Linux passes to a program, without its NUL.
 const ARGUMENT: usize = 128 * 1024 - 1;
@@ -56,6 +56,8 @@ pub(super) struct Around<'a> {
     pub(super) teller: Option<&'a Path>,
     /// What is kept from call to call.
     pub(super) session: Option<&'a mut Session>,
+    /// The run's own folder.
+    pub(super) own: &'a Path,
 }
 
 impl Started {
@@ -70,6 +72,15 @@ impl Started {
             folder: PathBuf::new(),
             note: None,
             gone: None,
+        }
+    }
+
+    /// Keep what the command told at its end, before anybody hears of the end.
+    pub(super) fn tell(&mut self, session: &mut Option<Session>) {
+        let told = self.note.take().and_then(|note| note.read());
+        if let (Some(session), Some(told)) = (session, told) {
+            // Where it can't be kept, what was kept before stays.
+            drop(session.end(told, &self.folder));
         }
     }
 }
@@ -100,6 +111,9 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
     for (name, value) in &run.env {
         environment.insert(name.0.clone(), value.0.clone());
     }
+    if let Some(user) = &run.git {
+        git::introduce(user, around.own, run.run, &mut environment);
+    }
     if let Some(session) = &mut around.session {
         session.change(&mut environment);
     }
@@ -119,9 +133,18 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
     let text = long_text(program, &mut argv).map_err(|error| system("keep the command", &error))?;
     let streams = streams(run.stdin).map_err(|error| system("make the streams", &error))?;
 
-    let mut command = Command::new(file);
+    let mut command = if let Some(script) = run.sets_up {
+        let words = prepare::words(around.own, script, &file);
+        let words = words.map_err(|error| system("set the machine up", &error))?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    } else {
+        let mut command = Command::new(file);
+        command.arg0(OsStr::from_bytes(program));
+        command
+    };
     command
-        .arg0(OsStr::from_bytes(program))
         .args(argv.iter().map(|word| OsStr::from_bytes(word)))
         .env_clear()
         .envs(

@@ -240,6 +240,7 @@ impl Supervisor {
             Request::Hello
             | Request::Attach { .. }
             | Request::Jobs
+            | Request::IsSetUp { .. }
             | Request::Ports
             | Request::WatchPorts { .. }
             | Request::Put { .. }
@@ -336,7 +337,7 @@ impl Supervisor {
                 Ok(Some((pid, status))) => {
                     if Some(pid) == self.started.pid && self.phase == Phase::Running {
                         if status.exited() {
-                            self.keep();
+                            self.started.tell(&mut self.session);
                         }
                         let now = clock::running();
                         self.phase = Phase::Lingering {
@@ -356,15 +357,6 @@ impl Supervisor {
                     return;
                 }
             }
-        }
-    }
-
-    /// Keep what the command told at its end, before anybody hears of the end.
-    fn keep(&mut self) {
-        let told = self.started.note.take().and_then(|note| note.read());
-        if let (Some(session), Some(told)) = (&mut self.session, told) {
-            // Where it can't be kept, what was kept before stays.
-            drop(session.end(told, &self.started.folder));
         }
     }
 

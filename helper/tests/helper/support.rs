@@ -255,6 +255,8 @@ pub(crate) fn run(argv: &[&[u8]]) -> Run {
         grace: 3600,
         session: String::new(),
         keep: None,
+        git: None,
+        sets_up: None,
         job: false,
         journal: 1 << 30,
     }

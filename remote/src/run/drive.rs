@@ -121,7 +121,11 @@ pub async fn run(
             Reply::Started => {}
             Reply::Attached { stdin, stdin_ended } => drive.feed.resume(stdin, stdin_ended),
             Reply::Failed(failure) => return Err(refused(failure, started, request)),
-            Reply::Hello(_) | Reply::Jobs(_) | Reply::Ended(_) | Reply::Ports(_) => {
+            Reply::Hello(_)
+            | Reply::Jobs(_)
+            | Reply::Ended(_)
+            | Reply::Ports(_)
+            | Reply::SetUp(_) => {
                 return Err(RemoteError::Helper {
                     detail: "it gave an answer to another question".to_owned(),
                 });
@@ -195,6 +199,8 @@ pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Ru
         grace: grace.as_secs(),
         session: request.session.clone(),
         keep: request.keep,
+        git: request.git.clone(),
+        sets_up: request.sets_up,
         job: false,
         journal: JOURNAL,
     })

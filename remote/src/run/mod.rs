@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boxery_wire::{Keep, RunId, Size};
+use boxery_wire::{GitUser, Keep, RunId, Size, StateId};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -45,6 +45,10 @@ pub struct RunRequest {
     pub id: Option<RunId>,
     /// What outlives it for the session's next call, if anything does.
     pub keep: Option<Keep>,
+    /// Who its user is to git, where the VM doesn't say.
+    pub git: Option<GitUser>,
+    /// It is the script that sets the VM up.
+    pub sets_up: Option<StateId>,
     /// Is told what there is to say of it before its first byte.
     pub listener: Option<Listener>,
 }

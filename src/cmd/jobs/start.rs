@@ -9,13 +9,14 @@ use boxery_record::{Event, Kind};
 use boxery_remote::{RunRequest, jobs};
 
 use crate::app::App;
-use crate::cmd::run::{parse_variable, variables};
+use crate::cmd::run::parse_variable;
+use crate::environment::{git_user, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
 use crate::policy::{Asked, clear};
 use crate::ports::Ports;
-use crate::{env, reach};
+use crate::{env, reach, setup};
 
 /// Start a command on a VM that goes on when you leave
 ///
@@ -64,15 +65,18 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         Some(cwd) => Some(cwd.clone()),
         None => here.counterpart(app, &name, vm)?,
     };
-    let request = RunRequest {
+    let mut request = RunRequest {
         argv,
         cwd: cwd.map(|cwd| cwd.to_string()),
-        env: variables(&args.env),
         session: env::claude_session_id().unwrap_or_default(),
         ..RunRequest::default()
     };
     reach::block_on(async {
-        let way = Arc::new(reach::open(app, &name, vm).await?);
+        let (way, git) = tokio::join!(reach::open(app, &name, vm), git_user(&here.folder));
+        let way = Arc::new(way?);
+        setup::ensure(app, &name, vm, &way).await?;
+        request.git = git;
+        request.env = variables(app, &config.env, &args.env).await?;
         let job = jobs::start(&way, &request)
             .await
             .map_err(|error| reach::failure(&name, error))?;

@@ -76,6 +76,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         pipe: args.pipe,
         ports: PortChoice::default(),
         paths: PathsRule::Auto,
+        setup: None,
         machine_id: None,
         host_key: None,
     };
