@@ -72,6 +72,8 @@ pub struct Applied {
 pub struct Applying<'a> {
     /// The stamp under which a path's content was hashed, if it can be relied on.
     pub known: &'a dyn Fn(&EntryPath) -> Option<Stamp>,
+    /// Whether the disk keeps the executable bit.
+    pub modes: bool,
     /// Called at each step; an error stops everything as a kill would.
     pub probe: &'a mut dyn FnMut(Step) -> io::Result<()>,
 }
@@ -255,7 +257,13 @@ impl Work<'_, '_> {
         };
         self.step(Step::MovedAside)?;
         let aside_folder = place.unwrap_or(&self.stage.folder);
-        let unchanged = is_unchanged(aside_folder, &aside, &change.from, seen.as_ref());
+        let unchanged = is_unchanged(
+            aside_folder,
+            &aside,
+            &change.from,
+            seen.as_ref(),
+            self.applying.modes,
+        );
         if !unchanged.as_ref().is_ok_and(|unchanged| *unchanged) {
             // Somebody wrote in between, or nobody can say: it goes back.
             attempt!(rename_new(aside_folder, &aside, &folder, name));
@@ -358,7 +366,7 @@ impl Work<'_, '_> {
             Err(error) => return Ok(Err(error.into())),
             Ok(_) => {}
         }
-        let unchanged = is_unchanged(aside, &new, from, Some(&seen));
+        let unchanged = is_unchanged(aside, &new, from, Some(&seen), self.applying.modes);
         if !unchanged.as_ref().is_ok_and(|unchanged| *unchanged) {
             let back = RenameFlags::EXCHANGE;
             attempt!(renameat_with(aside, new.as_slice(), folder, name, back));
@@ -386,15 +394,17 @@ impl Work<'_, '_> {
             Err(error) => return Err(error.into()),
         };
         if (self.applying.known)(path).is_some_and(|known| known == Stamp::of(&stat))
-            && shape_is(&stat, state)
+            && shape_is(&stat, state, self.applying.modes)
         {
             return Ok(Seen::Same(Some(stat)));
         }
-        Ok(if content_is(folder, name, &stat, state)? {
-            Seen::Same(Some(stat))
-        } else {
-            Seen::Other
-        })
+        Ok(
+            if content_is(folder, name, &stat, state, self.applying.modes)? {
+                Seen::Same(Some(stat))
+            } else {
+                Seen::Other
+            },
+        )
     }
 }
 
@@ -490,7 +500,7 @@ fn open(folder: &OwnedFd, name: &[u8]) -> io::Result<File> {
 }
 
 /// Everything but the content.
-fn shape_is(stat: &Stat, state: &State) -> bool {
+fn shape_is(stat: &Stat, state: &State, modes: bool) -> bool {
     let kind = FileType::from_raw_mode(stat.st_mode);
     match *state {
         State::Absent => false,
@@ -501,7 +511,7 @@ fn shape_is(stat: &Stat, state: &State) -> bool {
         } => {
             kind == FileType::RegularFile
                 && size_is(stat, size)
-                && (stat.st_mode & 0o100 != 0) == executable
+                && (!modes || (stat.st_mode & 0o100 != 0) == executable)
         }
     }
 }
@@ -510,8 +520,14 @@ fn size_is(stat: &Stat, size: u64) -> bool {
     u64::try_from(stat.st_size) == Ok(size)
 }
 
-fn content_is(folder: &OwnedFd, name: &[u8], stat: &Stat, state: &State) -> io::Result<bool> {
-    if !shape_is(stat, state) {
+fn content_is(
+    folder: &OwnedFd,
+    name: &[u8],
+    stat: &Stat,
+    state: &State,
+    modes: bool,
+) -> io::Result<bool> {
+    if !shape_is(stat, state, modes) {
         return Ok(false);
     }
     match *state {
@@ -537,17 +553,18 @@ fn is_unchanged(
     name: &[u8],
     state: &State,
     seen: Option<&Stat>,
+    modes: bool,
 ) -> io::Result<bool> {
     let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let same = seen.is_some_and(|seen| {
         let (before, now) = (Stamp::of(seen), Stamp::of(&stat));
         before.is_same_but_for_a_move(&now)
     });
-    if !same || !shape_is(&stat, state) {
+    if !same || !shape_is(&stat, state, modes) {
         return Ok(false);
     }
     if Stamp::of(&stat).is_recent() {
-        return content_is(folder, name, &stat, state);
+        return content_is(folder, name, &stat, state, modes);
     }
     Ok(true)
 }

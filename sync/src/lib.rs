@@ -22,6 +22,8 @@ mod apply;
 #[cfg(feature = "laptop")]
 mod base;
 #[cfg(feature = "laptop")]
+mod disk;
+#[cfg(feature = "laptop")]
 mod drift;
 mod entry;
 #[cfg(feature = "laptop")]
@@ -60,6 +62,8 @@ pub mod talk;
 pub use apply::{Applied, Applying, Left, Step, apply};
 #[cfg(feature = "laptop")]
 pub use base::{Base, Greeting, Identity, Standing};
+#[cfg(feature = "laptop")]
+pub use disk::Disk;
 #[cfg(feature = "laptop")]
 pub use drift::{Drift, DriftClass};
 pub use entry::{Digest, Entry, EntryKind, Snapshot};

@@ -171,9 +171,10 @@ impl Stage {
         Ok(Some(name))
     }
 
-    /// Clear up what an earlier sync left. Content whose digest `is_known` is deleted;
-    /// anything else goes to [`KEPT`], and its names there are given back. With
-    /// `all`, staged content goes too, as nothing needs it any more.
+    /// Clear up what an earlier sync left. What was moved aside is deleted if its digest
+    /// `is_known`; anything else goes to [`KEPT`], and its names there are given back.
+    /// What was staged stays if it is known, for somebody may still need it, and with
+    /// `all` goes too.
     pub fn sweep(
         &self,
         root: &Root,
@@ -185,14 +186,18 @@ impl Stage {
             if name == b".gitignore" {
                 continue;
             }
-            let is_part = name.ends_with(b".part");
-            let digest = if is_part { None } else { self.digest(&name)? };
-            let is_staged =
-                is_part || digest.is_some_and(|digest| name == digest.to_string().as_bytes());
-            if is_staged && !all {
+            let part = part_of(&name);
+            let digest = match part {
+                Some(part) => Some(part),
+                None => self.digest(&name)?,
+            };
+            let is_known = digest.is_some_and(|digest| is_known(&digest));
+            let is_staged = part.is_some()
+                || digest.is_some_and(|digest| name == digest.to_string().as_bytes());
+            if is_staged && is_known && !all {
                 continue;
             }
-            if is_staged || digest.is_some_and(|digest| is_known(&digest)) {
+            if is_staged || is_known {
                 unlinkat(&self.folder, name.as_slice(), AtFlags::empty())?;
             } else {
                 kept.push(self.keep(root, &name)?);
@@ -205,10 +210,13 @@ impl Stage {
     pub fn leftovers(&self) -> io::Result<Vec<Digest>> {
         let mut leftovers = Vec::new();
         for name in self.names()? {
-            if name == b".gitignore" || name.ends_with(b".part") {
+            if name == b".gitignore" {
                 continue;
             }
-            leftovers.extend(self.digest(&name)?);
+            leftovers.extend(match part_of(&name) {
+                Some(part) => Some(part),
+                None => self.digest(&name)?,
+            });
         }
         Ok(leftovers)
     }
@@ -267,6 +275,19 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Of which content a file is a part, by its name.
+fn part_of(name: &[u8]) -> Option<Digest> {
+    let hex = std::str::from_utf8(name.strip_suffix(b".part")?).ok()?;
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    let mut digest = [0; 32];
+    for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[at..at + 2], 16).ok()?;
+    }
+    Some(Digest(digest))
 }
 
 /// Rename to a name that isn't there yet.
@@ -338,8 +359,16 @@ impl Incoming<'_> {
         Ok(())
     }
 
-    /// Take the next bytes.
+    /// Take the next bytes. If they find no room, what came before gives its own back.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let pushed = self.take(bytes);
+        if pushed.is_err() {
+            self.restart().ok();
+        }
+        pushed
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         let length = bytes.len() as u64;
         if self.position + length > self.size {
             return Err(io::ErrorKind::InvalidData.into());

@@ -19,7 +19,7 @@ use crate::reconcile::{Direction, Take, Terms, Trees, reconcile};
 use crate::root::Root;
 use crate::spelling::Folding;
 use crate::stage::Stage;
-use crate::{Digest, EntryPath, Left, Protected, STAGE, Scan, ScanOptions, SyncError, Tree};
+use crate::{Digest, Disk, EntryPath, Left, Protected, STAGE, Scan, ScanOptions, SyncError, Tree};
 
 /// What is to be done.
 pub struct Job<'a> {
@@ -170,6 +170,8 @@ struct Looked {
     index: StatIndex,
     /// Whether a sync that was broken off left something to clear up.
     has_stage: bool,
+    /// The project's.
+    disk: Disk,
 }
 
 /// What would be done; nothing is changed on either side.
@@ -232,6 +234,7 @@ pub fn drive(line: &mut dyn Line, job: &mut Job<'_>) -> Result<Report, DriveErro
         let index = &looked.index;
         let mut applying = Applying {
             known: &|path| index.stamp(path),
+            modes: looked.disk.modes,
             probe: &mut |_| Ok(()),
         };
         apply(&root, &mut stage, &looked.plan.laptop, &mut applying).map_err(DriveError::Laptop)?
@@ -300,8 +303,9 @@ fn read(line: &mut dyn Line, job: &Job<'_>, create: bool) -> Result<Looked, Driv
     )?;
     let index_file: PathBuf = job.state.join("index");
     let index = StatIndex::read(&index_file);
-    let (scan, index) = Scan::read_indexed(job.project, job.scan, &index)?;
-    if job.state.is_dir() {
+    let before = index;
+    let (scan, index) = Scan::read_indexed(job.project, job.scan, &before)?;
+    if job.state.is_dir() && index != before {
         index.write(&index_file).map_err(DriveError::Laptop)?;
     }
     let Answer::Greeting {
@@ -332,6 +336,8 @@ fn read(line: &mut dyn Line, job: &Job<'_>, create: bool) -> Result<Looked, Driv
     let (vm, has_stage) = read_copy(line, &scan)?;
     let has_stage = has_stage || job.project.join(STAGE).as_std_path().exists();
     let laptop = Tree::of(&scan.snapshot);
+    let disk = Disk::of(job.project.as_std_path(), &laptop);
+    let laptop = disk.told(laptop, base.tree(), &vm);
     base.recover(&laptop, &vm);
     let folds = Folding {
         case: folds_case,
@@ -350,7 +356,7 @@ fn read(line: &mut dyn Line, job: &Job<'_>, create: bool) -> Result<Looked, Driv
             never_taken: job.never_taken,
             never_sent: job.never_sent,
             takes: job.takes,
-            laptop_folds: folding_of(job.project),
+            laptop_folds: disk.folds,
             vm_folds: folds,
         },
     );
@@ -364,35 +370,8 @@ fn read(line: &mut dyn Line, job: &Job<'_>, create: bool) -> Result<Looked, Driv
         plan,
         index,
         has_stage,
+        disk,
     })
-}
-
-/// Whether the project's disk takes names for one that differ only in their case: its
-/// own folder is there under another one.
-fn folding_of(project: &Utf8Path) -> Folding {
-    let name = project.file_name().unwrap_or_default();
-    let swapped: String = name
-        .chars()
-        .map(|c| {
-            if c.is_lowercase() {
-                c.to_ascii_uppercase()
-            } else {
-                c.to_ascii_lowercase()
-            }
-        })
-        .collect();
-    let same = |other: &Path| {
-        use std::os::unix::fs::MetadataExt as _;
-        match (project.as_std_path().metadata(), other.metadata()) {
-            (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-            _ => false,
-        }
-    };
-    let folds = swapped != name && same(project.with_file_name(swapped).as_std_path());
-    Folding {
-        case: folds,
-        unicode: folds,
-    }
 }
 
 /// Clear up both stages.

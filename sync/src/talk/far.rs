@@ -65,6 +65,9 @@ struct Far<'a> {
     says: &'a mut dyn FnMut(&Answer) -> io::Result<()>,
 }
 
+/// A marker that isn't whole yet.
+const NEW: &str = ".boxery-new";
+
 fn unasked() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
@@ -96,8 +99,7 @@ impl Far<'_> {
                     self.say(&Answer::Hashed(hashed))?;
                 }
                 Ask::Stage => {
-                    // What was hashed is worth keeping even if nothing is written.
-                    self.seen.write(&self.copy.join(INDEX)).ok();
+                    self.keep_index();
                     let stage = Stage::open(self.root()?)?;
                     let leftovers = stage.leftovers()?;
                     self.stage = Some(stage);
@@ -125,6 +127,7 @@ impl Far<'_> {
                     self.say(&Answer::Done)?;
                 }
                 Ask::Close => {
+                    self.keep_index();
                     if let (Some(stage), Some(root)) = (self.stage.take(), &self.root) {
                         stage.close(root)?;
                     }
@@ -134,11 +137,20 @@ impl Far<'_> {
         }
     }
 
+    /// What was hashed needn't be hashed again, also if this sync writes nothing. A copy
+    /// that can't hold the index has every file hashed each time.
+    fn keep_index(&mut self) {
+        if self.root.is_some() && self.seen != self.index {
+            self.seen.write(&self.copy.join(INDEX)).ok();
+            self.index.clone_from(&self.seen);
+        }
+    }
+
     fn greet(&mut self, marker: &str, create: bool) -> io::Result<()> {
         let mut marked = self.look(marker)?;
         if marked == Marked::Nothing && create {
             fs::create_dir_all(self.copy)?;
-            let new = self.copy.join(".boxery-new");
+            let new = self.copy.join(NEW);
             let mut file = File::create(&new)?;
             io::Write::write_all(&mut file, format!("{marker}\n").as_bytes())?;
             file.sync_all()?;
@@ -179,7 +191,9 @@ impl Far<'_> {
             Ok(meta) if meta.is_file() => {}
             Ok(_) => return Ok(Marked::NoCopy),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let is_empty = fs::read_dir(self.copy)?.next().is_none();
+                // A marker that was being written when its writer was killed is nobody's.
+                let mut names = fs::read_dir(self.copy)?.map(|entry| Ok(entry?.file_name()));
+                let is_empty = names.all(|name: io::Result<_>| name.is_ok_and(|n| n == NEW));
                 return Ok(if is_empty {
                     Marked::Nothing
                 } else {
@@ -336,11 +350,12 @@ impl Far<'_> {
 
     fn apply(&mut self) -> io::Result<()> {
         let changes = std::mem::take(&mut self.changes);
-        let seen = std::mem::take(&mut self.seen);
+        let seen = &self.seen;
         let root = self.root.as_ref().ok_or_else(unasked)?;
         let stage = self.stage.as_mut().ok_or_else(unasked)?;
         let mut applying = Applying {
             known: &|path| seen.stamp(path),
+            modes: true,
             probe: &mut |_| Ok(()),
         };
         let applied = apply(root, stage, &changes, &mut applying)?;

@@ -2,6 +2,7 @@
 //! crashes, and the hazards one by one.
 
 mod apply;
+mod disk;
 mod model;
 mod pair;
 mod reconcile;

@@ -209,6 +209,7 @@ impl Pair {
         stage(&stages.0, &roots.1, &plan.laptop, probe)?;
         let mut applying = Applying {
             known: &|_| None,
+            modes: true,
             probe,
         };
         let vm = apply(&roots.1, &mut stages.1, &plan.vm, &mut applying)?;

@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -32,6 +32,8 @@ struct Cut {
     left: usize,
     /// What was moved, by its bytes.
     moved: u64,
+    /// How many files it asked to be hashed.
+    hashed: usize,
 }
 
 impl Cut {
@@ -57,6 +59,7 @@ impl Cut {
             far: Some(far),
             left: messages,
             moved: 0,
+            hashed: 0,
         }
     }
 
@@ -74,6 +77,9 @@ impl Line for Cut {
         self.count()?;
         if let Ask::Data(bytes) = ask {
             self.moved += bytes.len() as u64;
+        }
+        if let Ask::Hash(paths) = ask {
+            self.hashed += paths.len();
         }
         let gone = |_| io::ErrorKind::BrokenPipe.into();
         self.asks.as_ref().unwrap().send(ask.clone()).map_err(gone)
@@ -96,36 +102,50 @@ impl Drop for Cut {
     }
 }
 
-struct Scene {
-    laptop: TempDir,
-    vm: TempDir,
+pub(crate) struct Scene {
+    pub(crate) laptop: TempDir,
+    pub(crate) vm: TempDir,
     state: TempDir,
     machine: &'static str,
+    /// Another project than `laptop`.
+    pub(crate) project: Option<PathBuf>,
+    /// Another copy than `vm`.
+    pub(crate) copy: Option<PathBuf>,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             laptop: folder(),
             vm: folder(),
             state: folder(),
             machine: "m",
+            project: None,
+            copy: None,
         }
     }
 
-    fn sync(&self) -> Result<Report, DriveError> {
+    pub(crate) fn sync(&self) -> Result<Report, DriveError> {
         self.sync_cut(usize::MAX).0
     }
 
     fn look(&self) -> Result<Report, DriveError> {
-        let mut line = Cut::to(self.vm.path(), self.machine, usize::MAX);
+        let mut line = Cut::to(
+            self.copy.as_deref().unwrap_or(self.vm.path()),
+            self.machine,
+            usize::MAX,
+        );
         self.with_job(&mut |_| {}, |job| look(&mut line, job))
     }
 
     /// One sync over a line that breaks after so many messages, and the bytes of
     /// content that it sent.
     fn sync_cut(&self, messages: usize) -> (Result<Report, DriveError>, u64) {
-        let mut line = Cut::to(self.vm.path(), self.machine, messages);
+        let mut line = Cut::to(
+            self.copy.as_deref().unwrap_or(self.vm.path()),
+            self.machine,
+            messages,
+        );
         let mut last = Progress::default();
         let report = self.with_job(&mut |progress| last = progress, |job| drive(&mut line, job));
         if report.is_ok() {
@@ -140,7 +160,8 @@ impl Scene {
         with: impl FnOnce(&mut Job<'_>) -> T,
     ) -> T {
         with(&mut Job {
-            project: Utf8Path::from_path(self.laptop.path()).unwrap(),
+            project: Utf8Path::from_path(self.project.as_deref().unwrap_or(self.laptop.path()))
+                .unwrap(),
             scan: &ScanOptions::default(),
             state: self.state.path(),
             marker: "boxery copy 1 x",
@@ -160,7 +181,7 @@ impl Scene {
     }
 }
 
-fn write(folder: &TempDir, path: &str, content: impl AsRef<[u8]>) {
+pub(crate) fn write(folder: &TempDir, path: &str, content: impl AsRef<[u8]>) {
     let path = folder.path().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
@@ -326,6 +347,32 @@ fn a_copy_that_is_gone_is_made_again_and_deletes_nothing() {
     assert_eq!(report.standing, Standing::Moved);
     assert!(report.is_same() && scene.is_same());
     assert!(scene.laptop.path().join("src/a.rs").exists());
+}
+
+#[test]
+fn a_copy_whose_making_was_killed_is_made_by_the_next_sync() {
+    let scene = filled();
+    write(&scene.vm, ".boxery-new", "boxery cop");
+    assert!(scene.sync().unwrap().is_same() && scene.is_same());
+}
+
+/// Files that were written long enough ago are hashed once, also if nothing changes.
+#[test]
+fn a_sync_without_work_hashes_nothing_twice() {
+    let scene = filled();
+    scene.sync().unwrap();
+    let asked = |line: &mut Cut| {
+        scene
+            .with_job(&mut |_| {}, |job| look(line, job))
+            .map(|_| line.hashed)
+    };
+    let look = || asked(&mut Cut::to(scene.vm.path(), scene.machine, usize::MAX)).unwrap();
+    let mut counts = Vec::new();
+    // The change time is the disk's own: it has to grow old by itself.
+    while counts.last() != Some(&0) && counts.len() < 20_000 {
+        counts.push(look());
+    }
+    assert_eq!((counts.first(), counts.last()), (Some(&3), Some(&0)));
 }
 
 #[test]
