@@ -370,6 +370,9 @@ impl Work<'_, '_> {
         if !unchanged.as_ref().is_ok_and(|unchanged| *unchanged) {
             let back = RenameFlags::EXCHANGE;
             attempt!(renameat_with(aside, new.as_slice(), folder, name, back));
+            if crossed {
+                attempt!(unlinkat(aside, new.as_slice(), AtFlags::empty()));
+            }
             attempt!(unchanged);
             return Ok(Ok(Done::Left(Left::Changed)));
         }
@@ -457,18 +460,21 @@ fn exchange_or_new(
     }
 }
 
-/// Arrival time: an older one would leave `make` and `cargo` on old code.
-fn touch(folder: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    let now = Timespec {
+const NOW: Timestamps = Timestamps {
+    last_access: Timespec {
         tv_sec: 0,
         tv_nsec: UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
+    },
+    last_modification: Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    },
+};
+
+/// Arrival time: an older one would leave `make` and `cargo` on old code.
+fn touch(folder: &OwnedFd, name: &[u8]) -> io::Result<()> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    Ok(rustix::fs::utimensat(folder, name, &times, flags)?)
+    Ok(rustix::fs::utimensat(folder, name, &NOW, flags)?)
 }
 
 fn copy_across(from: &OwnedFd, name: &[u8], to: &OwnedFd, new: &[u8]) -> io::Result<()> {
@@ -483,15 +489,7 @@ fn copy_across(from: &OwnedFd, name: &[u8], to: &OwnedFd, new: &[u8]) -> io::Res
     let mut source = open(from, name)?;
     io::copy(&mut source, &mut copy)?;
     fchmod(&copy, Mode::from_raw_mode(stat.st_mode & 0o777))?;
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    Ok(futimens(&copy, &times)?)
+    Ok(futimens(&copy, &NOW)?)
 }
 
 fn open(folder: &OwnedFd, name: &[u8]) -> io::Result<File> {

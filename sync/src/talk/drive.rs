@@ -405,7 +405,7 @@ fn sweep(
     let here = stage
         .sweep(root, all, |digest| known.contains(digest))
         .map_err(DriveError::Laptop)?;
-    let there = there.into_iter().map(|name| (Side::Vm, name));
+    let there = there.iter().map(|name| (Side::Vm, on_one_line(name)));
     let here = here.into_iter().map(|name| (Side::Laptop, name));
     Ok(there.chain(here).collect())
 }
@@ -431,6 +431,13 @@ fn apply_far(line: &mut dyn Line, changes: &[Change]) -> Result<Applied, DriveEr
     })
 }
 
+/// What the VM says must not move a terminal's cursor.
+fn on_one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
 pub(super) fn ask(line: &mut dyn Line, message: &Ask) -> Result<(), DriveError> {
     match line.send(message) {
         Ok(()) => Ok(()),
@@ -453,7 +460,10 @@ fn trouble(answer: Answer) -> Result<Answer, DriveError> {
         Answer::Trouble { errno, .. } if errno == rustix::io::Errno::AGAIN.raw_os_error() => {
             Err(DriveError::Busy)
         }
-        Answer::Trouble { what, errno } => Err(DriveError::Far { what, errno }),
+        Answer::Trouble { what, errno } => Err(DriveError::Far {
+            what: on_one_line(&what),
+            errno,
+        }),
         answer => Ok(answer),
     }
 }

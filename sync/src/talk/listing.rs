@@ -80,6 +80,10 @@ fn read_folder(line: &mut dyn Line) -> Result<Option<Vec<Listed>>, DriveError> {
                 entries: Some(entries),
                 more,
             } => {
+                // The VM may be anybody's: a name is one component, or it is no name.
+                if !entries.iter().all(|entry| is_name(&entry.name)) {
+                    return Err(DriveError::Protocol);
+                }
                 all.extend(entries);
                 if !more {
                     return Ok(Some(all));
@@ -88,4 +92,8 @@ fn read_folder(line: &mut dyn Line) -> Result<Option<Vec<Listed>>, DriveError> {
             _ => return Err(DriveError::Protocol),
         }
     }
+}
+
+fn is_name(bytes: &[u8]) -> bool {
+    EntryPath::parse(bytes).is_some() && !bytes.contains(&b'/')
 }

@@ -34,6 +34,8 @@ struct Cut {
     moved: u64,
     /// How many files it asked to be hashed.
     hashed: usize,
+    /// What the file `made` is called on the way, as by a VM that lies.
+    lie: Option<&'static [u8]>,
 }
 
 impl Cut {
@@ -60,6 +62,7 @@ impl Cut {
             left: messages,
             moved: 0,
             hashed: 0,
+            lie: None,
         }
     }
 
@@ -87,8 +90,16 @@ impl Line for Cut {
 
     fn receive(&mut self) -> io::Result<Answer> {
         self.count()?;
-        let gone = |_| io::ErrorKind::UnexpectedEof.into();
-        self.answers.recv().map_err(gone)
+        let gone = |_| io::ErrorKind::UnexpectedEof;
+        let mut answer = self.answers.recv().map_err(gone)?;
+        if let (Some(lie), Answer::Folder { entries, .. }) = (self.lie, &mut answer) {
+            for entry in entries.iter_mut().flatten() {
+                if entry.name == b"made" {
+                    entry.name = lie.to_vec();
+                }
+            }
+        }
+        Ok(answer)
     }
 }
 
@@ -373,6 +384,26 @@ fn a_sync_without_work_hashes_nothing_twice() {
         counts.push(look());
     }
     assert_eq!((counts.first(), counts.last()), (Some(&3), Some(&0)));
+}
+
+#[rstest]
+#[case::up(b"../made")]
+#[case::far_up(b"../../../made")]
+#[case::up_alone(b"..")]
+#[case::absolute(b"/made")]
+#[case::below(b"src/made")]
+#[case::nothing(b"")]
+fn a_vm_that_lies_about_names_writes_nowhere(#[case] lie: &'static [u8]) {
+    let scene = filled();
+    scene.sync().unwrap();
+    write(&scene.vm, "made", "1");
+    let before = tree_of(scene.laptop.path());
+    let mut line = Cut::to(scene.vm.path(), scene.machine, usize::MAX);
+    line.lie = Some(lie);
+    let synced = scene.with_job(&mut |_| {}, |job| drive(&mut line, job));
+    assert!(matches!(synced, Err(DriveError::Protocol)), "{synced:?}");
+    assert!(before == tree_of(scene.laptop.path()));
+    assert!(!scene.laptop.path().with_file_name("made").exists());
 }
 
 #[test]
