@@ -16,7 +16,9 @@ def own_binary(world, name, turns, **more):
     session = world.session(name, turns, **more)
     session.binary = session.path("bin/boxery")
     os.makedirs(session.path("bin"))
-    shutil.copy(drive.BOXERY, session.binary)
+    # By a program of its own: a child that another test forks meanwhile would hold the
+    # copy open for writing, and a file that is can't be started.
+    subprocess.run(["cp", drive.BOXERY, session.binary], check=True)
     session.boxery("hook", "uninstall", "claude-code")
     session.boxery("hook", "install", "claude-code")
     return session
