@@ -70,7 +70,7 @@ impl InForce {
         };
         let pinned = caller.agent.and_then(|agent| config.hook_policy(&agent.0));
         let mut parts = match pinned {
-            Some(name) => vec![search.part(Origin::Hook(name.to_owned()))?],
+            Some(name) => vec![search.part(hook_origin(name)?)?],
             None => search.parts(caller.folder)?,
         };
         if let (None, Some(project)) = (pinned, caller.project)
@@ -209,8 +209,19 @@ impl Search<'_> {
 
 /// The policy that the configuration calls `name`: a file's absolute path or a template.
 pub(crate) fn read(app: &App, name: &str) -> Result<Resolved, Failure> {
-    let origin = Origin::Hook(name.to_owned());
+    let origin = hook_origin(name)?;
     resolve_policy(origin, &places(app), &Disk::default()).map_err(failure)
+}
+
+/// A relative path would be another file in each folder.
+fn hook_origin(name: &str) -> Result<Origin, Failure> {
+    if name.contains('/') && !name.starts_with('/') {
+        return Err(Failure::from(format!(
+            "the policy `{name}` that a hook is held to is neither an absolute path nor a template's name"
+        ))
+        .hint("mend `policy` below `[hook.…]` in boxery's configuration"));
+    }
+    Ok(Origin::Hook(name.to_owned()))
 }
 
 /// A policy that can't be used, with what to do about it.

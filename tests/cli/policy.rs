@@ -385,6 +385,21 @@ fn a_policy_that_a_hook_is_held_to_stands_in_place_of_the_projects() {
     assert!(status.contains(&want), "{status}");
 }
 
+#[rstest]
+#[case::relative("./fence.json", "neither an absolute path")]
+#[case::home("~/fence.json", "neither an absolute path")]
+#[case::gone("/nowhere/fence.json", "isn't there")]
+#[case::no_template("coed", "no template is named `coed`")]
+fn a_hook_that_is_held_to_what_is_no_policy_denies(#[case] policy: &str, #[case] want: &str) {
+    let scene = Scene::redirected();
+    let config = scene.home().join(".config/boxery/config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = format!("{text}[hook.claude-code]\npolicy = \"{policy}\"\n");
+    write(&config, &text);
+    let answer = scene.bash("ls");
+    assert!(reason(&answer).contains(want), "{answer}");
+}
+
 #[test]
 fn a_file_that_a_policy_extends_is_protected_like_the_policy() {
     let scene = Scene::guarded();
