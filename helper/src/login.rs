@@ -15,7 +15,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 use tokio::time::timeout;
 
 use crate::children::Children;
@@ -44,6 +45,26 @@ pub(crate) struct Login {
     pub(crate) failure: Option<String>,
 }
 
+/// What the file of a shell's answer begins with; the helper's number follows.
+const ANSWER: &str = "login-";
+
+/// Remove the files of helpers that were killed while they waited for an answer.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(ANSWER));
+        let pid = number
+            .and_then(|number| number.parse().ok())
+            .and_then(Pid::from_raw);
+        if let Some(pid) = pid
+            && test_kill_process(pid) == Err(Errno::SRCH)
+        {
+            // Left, it does no harm.
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
 impl Login {
     /// The login as sshd made it.
     pub(crate) fn given() -> Self {
@@ -61,7 +82,8 @@ impl Login {
     /// The login as the user's shell makes it. `own` is this program's path.
     pub(crate) async fn capture(children: &Children, own: &OsStr, folder: &Path) -> Self {
         let mut login = Self::given();
-        let file = folder.join(format!("login-{}", rustix::process::getpid()));
+        sweep(folder);
+        let file = folder.join(format!("{ANSWER}{}", rustix::process::getpid()));
         match ask(&login, children, own, &file).await {
             Ok(variables) => login.variables = variables,
             Err(error) => {

@@ -3,14 +3,21 @@
 //! Down go the supervisor's bytes as they are. Up go whole messages only, so that
 //! a client that went away in the middle of one can still be told of.
 
+use std::cell::Cell;
+use std::pin::pin;
+use std::time::Duration;
+
 use boxery_wire::{Decoder, Stream, ToRun, WireError, encode};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
 
 /// What is read at once.
 const PIECE: usize = 128 * 1024;
+/// How long a run may take to hear that its client is gone.
+const TELLING: Duration = Duration::from_secs(5);
 
 /// What a client may say, and what its going away means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +39,19 @@ pub(crate) async fn run(
     let (from, to) = UnixStream::from_std(supervisor)?.into_split();
     let mut said = false;
     {
+        let silent = Cell::new(false);
         let down = down(stream, from, &mut said);
-        let up = up(stream, decoder, to, client);
+        let mut up = pin!(up(stream, decoder, to, client, &silent));
         tokio::select! {
-            done = down => done?,
-            done = up => done?,
+            done = up.as_mut() => done?,
+            done = down => match done {
+                // What carries output may be the first to see that the client is gone;
+                // the run is told all the same.
+                Err(WireError::Reset) if !silent.get() => {
+                    timeout(TELLING, up).await.unwrap_or(Err(WireError::Reset))?;
+                }
+                done => done?,
+            },
         }
     }
     Ok(said)
@@ -56,11 +71,13 @@ async fn down(stream: &Stream, mut from: OwnedReadHalf, said: &mut bool) -> Resu
     }
 }
 
+/// `silent` says from when on the run hears no more, not even that its client is gone.
 async fn up(
     stream: &Stream,
     decoder: &mut Decoder,
     mut to: OwnedWriteHalf,
     client: Client,
+    silent: &Cell<bool>,
 ) -> Result<(), WireError> {
     loop {
         while let Some(message) = decoder.message::<ToRun>()? {
@@ -69,16 +86,20 @@ async fn up(
             }
             if to.write_all(&encode(&message)?).await.is_err() {
                 // What it said last is still to be passed on.
+                silent.set(true);
                 return std::future::pending().await;
             }
         }
         match stream.recv().await {
             Ok(Some(bytes)) => decoder.push(&bytes),
             // It says no more, and still listens.
-            Ok(None) => return std::future::pending().await,
+            Ok(None) => {
+                silent.set(true);
+                return std::future::pending().await;
+            }
             Err(error @ WireError::Reset) => {
                 if client == Client::Owner {
-                    to.write_all(&encode(&ToRun::Cancel)?).await?;
+                    to.write_all(&encode(&ToRun::Abandon)?).await?;
                 }
                 return Err(error);
             }

@@ -96,7 +96,7 @@ pub async fn tail(
                     skipped += bytes;
                     Ok(())
                 }
-                FromRun::StdinTaken(_) | FromRun::FolderGone(_) => Ok(()),
+                FromRun::StdinTaken(_) | FromRun::FolderGone(_) | FromRun::Released => Ok(()),
                 FromRun::End(end) => {
                     drop((stdout.flush().await, stderr.flush().await));
                     return Ok((Some(end.outcome), skipped));

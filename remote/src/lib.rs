@@ -27,6 +27,7 @@ mod ports;
 mod random;
 mod route;
 mod run;
+mod scratch;
 mod ssh_config;
 mod target;
 mod way;

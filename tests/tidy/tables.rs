@@ -139,4 +139,8 @@ pub(crate) const POLL: &[(&str, &str)] = &[
         "remote/tests/support/mod.rs",
         "the end of processes that are nobody's children",
     ),
+    (
+        "tests/rounds/place.py",
+        "what the kernel tells nobody of, and how long a link stays dead",
+    ),
 ];

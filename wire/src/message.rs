@@ -310,6 +310,9 @@ pub enum ToRun {
     Resize(Size),
     /// End it and all of its processes now.
     Cancel,
+    /// The same, and nobody comes back for what it printed: the helper's own word to
+    /// a run whose client was killed.
+    Abandon,
     /// So many bytes of [`FromRun`] messages were taken and passed on.
     Ack(u64),
 }
@@ -328,8 +331,11 @@ pub enum FromRun {
     FolderGone(Blob),
     /// So many bytes of a job's messages were not kept.
     Skipped(u64),
-    /// How it ended; nothing follows.
+    /// How it ended; nothing follows but `Released`.
     End(End),
+    /// The VM knows that the client has everything, and keeps nothing for it any
+    /// more. Not counted in offsets.
+    Released,
 }
 
 /// How a run ended.

@@ -86,6 +86,7 @@ pub(crate) fn run() -> io::Result<()> {
         clients: vec![first.client],
         phase: Phase::Running,
         end: None,
+        abandoned: false,
         buffer: vec![0; PIECE],
         childless: false,
     };

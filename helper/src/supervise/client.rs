@@ -4,7 +4,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use boxery_wire::{Decoder, Reply, Request, ToRun, encode};
+use boxery_wire::{Decoder, Request, ToRun, encode};
+use serde::Serialize;
 
 use super::journal::{Found, Journal};
 
@@ -43,6 +44,9 @@ pub(super) struct Client {
     pub(super) role: Role,
     unsent: Vec<u8>,
     sent: usize,
+    /// It takes nothing any more. What it said before it went is still to be read: that
+    /// it won't come back, for one.
+    deaf: bool,
     pub(super) gone: bool,
 }
 
@@ -55,6 +59,7 @@ impl Client {
             role: Role::New,
             unsent: Vec::new(),
             sent: 0,
+            deaf: false,
             gone: false,
         })
     }
@@ -96,9 +101,9 @@ impl Client {
         }
     }
 
-    /// Send a reply once there is room.
-    pub(super) fn reply(&mut self, reply: &Reply) {
-        match encode(reply) {
+    /// Send a message of its own once there is room.
+    pub(super) fn reply(&mut self, message: &impl Serialize) {
+        match encode(message) {
             Ok(bytes) => self.unsent.extend(bytes),
             Err(_) => self.gone = true,
         }
@@ -106,6 +111,9 @@ impl Client {
 
     /// Whether there is something to send to it.
     pub(super) fn wants(&self, journal: &Journal, log: &Journal) -> bool {
+        if self.deaf {
+            return false;
+        }
         if self.sent < self.unsent.len() {
             return true;
         }
@@ -130,10 +138,10 @@ impl Client {
                 Ok(length) => self.sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.gone = true,
+                Err(_) => self.deaf = true,
             }
         }
-        if self.sent == self.unsent.len() {
+        if self.deaf || self.sent == self.unsent.len() {
             self.unsent.clear();
             self.sent = 0;
         }

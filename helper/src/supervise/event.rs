@@ -10,13 +10,13 @@ use boxery_wire::{
     encode,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+use rustix::process::{Signal, WaitOptions, kill_process_group, wait};
 
 use super::client::{Client, Role, Said};
 use super::command::{self, Started};
 use super::input::Input;
 use super::journal::Journal;
-use super::phase::{Ending, GIVE_UP, KILL, LINGER, Phase, QUIET};
+use super::phase::{Ending, GIVE_UP, KILL, LINGER, Phase, QUIET, is_forgotten, outcome};
 use crate::session::Session;
 use crate::{clock, folder, jobs, process};
 
@@ -48,6 +48,8 @@ pub(super) struct Supervisor {
     /// Since when nobody is attached.
     pub(super) lonely: Option<u64>,
     pub(super) end: Option<End>,
+    /// Whether its client was killed, so that nobody comes back.
+    pub(super) abandoned: bool,
     /// What is read passes through it.
     pub(super) buffer: Vec<u8>,
     /// Whether no child is left.
@@ -298,6 +300,12 @@ impl Supervisor {
                     self.end_all(Ending::Cancelled(Why::Asked));
                 }
             }
+            ToRun::Abandon => {
+                self.abandoned = true;
+                if self.end.is_none() {
+                    self.end_all(Ending::Cancelled(Why::Asked));
+                }
+            }
             ToRun::Ack(offset) => self.journal.acknowledge(offset),
         }
     }
@@ -520,6 +528,7 @@ impl Supervisor {
     fn part(&mut self) -> io::Result<bool> {
         let over = self.phase == Phase::Over;
         let ended = self.end.is_some();
+        let taken = self.abandoned || self.journal.start() == self.journal.end();
         let waits = self.run.job || self.phase != Phase::Background;
         for client in &mut self.clients {
             let done = match client.role {
@@ -528,11 +537,17 @@ impl Supervisor {
                 Role::Tail { position, follow } => {
                     position == self.log.end() && (!follow || over || (self.run.job && ended))
                 }
-                Role::New | Role::Owner(_) | Role::Leaving => false,
+                Role::Owner(_) => ended && taken,
+                Role::New | Role::Leaving => false,
             };
             if done {
-                if let (Role::Wait | Role::Stop, Some(end)) = (client.role, self.end) {
-                    client.reply(&Reply::Ended(end));
+                match (client.role, self.end) {
+                    (Role::Wait | Role::Stop, Some(end)) => client.reply(&Reply::Ended(end)),
+                    (Role::Owner(_), _) => client.reply(&FromRun::Released),
+                    (
+                        Role::New | Role::Tail { .. } | Role::Leaving | Role::Wait | Role::Stop,
+                        _,
+                    ) => {}
                 }
                 client.role = Role::Leaving;
                 client.write(&mut self.journal, &mut self.log);
@@ -558,7 +573,6 @@ impl Supervisor {
             return Ok(false);
         }
         let now = clock::running();
-        let taken = self.journal.start() == self.journal.end();
         if taken {
             folder::finish(&self.folder, Loss::Acknowledged)?;
         } else if self.grace_end().is_some_and(|end| now >= end) {
@@ -570,21 +584,8 @@ impl Supervisor {
     }
 }
 
-/// Whether the run's folder, which is the supervisor's own, was removed.
-fn is_forgotten() -> bool {
-    rustix::process::getcwd(Vec::new()) == Err(rustix::io::Errno::NOENT)
-}
-
 #[derive(Debug, Clone, Copy)]
 enum Stream {
     Stdout,
     Stderr,
-}
-
-fn outcome(status: WaitStatus) -> Outcome {
-    let byte = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(status), _) => Outcome::Exited(byte(status)),
-        (None, signal) => Outcome::Signalled(byte(signal.unwrap_or(0))),
-    }
 }

@@ -1,6 +1,7 @@
 //! How far a run is.
 
 use boxery_wire::{Loss, Outcome, Why};
+use rustix::process::WaitStatus;
 
 /// Where a run stands. Times are milliseconds of [`crate::clock::running`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,3 +40,17 @@ pub(super) const LINGER: u64 = 300;
 pub(super) const KILL: u64 = 2000;
 /// How long the kernel has to end who was killed.
 pub(super) const GIVE_UP: u64 = 10_000;
+
+/// Whether the run's folder, which is the supervisor's own, was removed.
+pub(super) fn is_forgotten() -> bool {
+    rustix::process::getcwd(Vec::new()) == Err(rustix::io::Errno::NOENT)
+}
+
+/// How the command ended.
+pub(super) fn outcome(status: WaitStatus) -> Outcome {
+    let byte = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(status), _) => Outcome::Exited(byte(status)),
+        (None, signal) => Outcome::Signalled(byte(signal.unwrap_or(0))),
+    }
+}

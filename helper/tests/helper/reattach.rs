@@ -42,9 +42,10 @@ async fn the_stream_goes_on_at_the_byte_where_it_broke(
             match talk.next::<FromRun>().await.unwrap() {
                 FromRun::Stdout(bytes) => stdout.extend(bytes.0),
                 FromRun::Stderr(bytes) => stderr.extend(bytes.0),
-                FromRun::StdinTaken(_) | FromRun::Skipped(_) | FromRun::FolderGone(_) => {
-                    panic!("nothing of the kind")
-                }
+                FromRun::StdinTaken(_)
+                | FromRun::Skipped(_)
+                | FromRun::FolderGone(_)
+                | FromRun::Released => panic!("nothing of the kind"),
                 FromRun::End(end) => {
                     talk.say(&ToRun::Ack(base + talk.taken())).await;
                     break 'all end;

@@ -190,7 +190,7 @@ impl Talk {
             match self.next::<FromRun>().await.expect("a run has an end") {
                 FromRun::Stdout(bytes) => stdout.extend(bytes.0),
                 FromRun::Stderr(bytes) => stderr.extend(bytes.0),
-                FromRun::StdinTaken(_) | FromRun::Skipped(_) => {}
+                FromRun::StdinTaken(_) | FromRun::Skipped(_) | FromRun::Released => {}
                 FromRun::FolderGone(folder) => gone = Some(folder),
                 FromRun::End(end) => break end,
             }

@@ -7,12 +7,12 @@
 use std::process::Stdio;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
 use super::{Channel, ChannelEnd, log};
 use crate::known_hosts::HostKey;
+use crate::scratch::Scratch;
 use crate::ssh_config::target_words;
 use crate::{HostOptions, Laptop, RemoteError, Target};
 
@@ -28,7 +28,7 @@ pub struct SystemPipe {
     /// Whether ssh leaves a key with the agent once somebody has typed its passphrase.
     keep_keys: bool,
     /// Its logs; private and removed with the pipe.
-    folder: TempDir,
+    folder: Scratch,
     logs: std::sync::atomic::AtomicUsize,
 }
 
@@ -40,8 +40,9 @@ impl SystemPipe {
         laptop: &Laptop,
         interactive: bool,
     ) -> Result<Self, RemoteError> {
-        let folder = TempDir::with_prefix("boxery-").map_err(|source| RemoteError::File {
-            path: Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_default(),
+        let parent = std::env::temp_dir();
+        let folder = Scratch::create(&parent).map_err(|source| RemoteError::File {
+            path: Utf8PathBuf::from_path_buf(parent).unwrap_or_default(),
             source,
         })?;
         Ok(Self {

@@ -34,6 +34,8 @@ const GRACE_ALONE: Duration = Duration::from_secs(30);
 const JOURNAL: u64 = 1 << 30;
 /// How long the VM may take to let go of a run that has ended.
 const PARTING: Duration = Duration::from_secs(1);
+/// The same where the connection broke at that moment and has to be opened again.
+const RETURNING: Duration = Duration::from_secs(3);
 /// Longest pause between two tries to connect.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Unacknowledged output after which it is acknowledged.
@@ -137,13 +139,12 @@ pub async fn run(
         started = true;
         match drive.attached(&stream, rest, cancel.as_mut()).await? {
             Attached::Ended(end) => {
-                // So that the VM need not keep what came.
-                drop(stream.send(&ToRun::Ack(drive.offset)).await);
-                stream.finish().await;
-                // Until the VM has let go too: who leaves before looks like one who
-                // was killed.
-                let rest = async { while stream.recv().await.is_some() {} };
-                drop(timeout(PARTING, rest).await);
+                if !matches!(
+                    timeout(PARTING, part(&stream, drive.offset)).await,
+                    Ok(true)
+                ) {
+                    drop(timeout(RETURNING, part_again(way, drive.id, drive.offset)).await);
+                }
                 break Some(end);
             }
             Attached::GivenUp => break None,
@@ -223,6 +224,35 @@ pub(crate) async fn begin(
         }
         let bytes = stream.recv().await.ok_or(RemoteError::Lost)?;
         decoder.push(&bytes);
+    }
+}
+
+/// Tell the VM that all of a run has come; true once it has let go of it. Who leaves
+/// before looks like one who was killed.
+async fn part(stream: &Stream, offset: u64) -> bool {
+    if stream.send(&ToRun::Ack(offset)).await.is_err() {
+        return false;
+    }
+    stream.finish().await;
+    let mut decoder = Decoder::default();
+    while let Some(bytes) = stream.recv().await {
+        decoder.push(&bytes);
+        if matches!(decoder.message(), Ok(Some(FromRun::Released))) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The same over another connection: what nobody acknowledges is kept for hours.
+async fn part_again(way: &Way, run: RunId, offset: u64) {
+    let Ok(stream) = way.stream().await else {
+        return;
+    };
+    // With any other answer it knew already, or can't be told.
+    if let Ok((Reply::Attached { .. }, _)) = begin(&stream, &Request::Attach { run, offset }).await
+    {
+        part(&stream, offset).await;
     }
 }
 
@@ -396,7 +426,7 @@ async fn read(
                 FromRun::Stdout(Blob(bytes)) => sinks.stdout(bytes).await,
                 FromRun::Stderr(Blob(bytes)) => sinks.stderr(bytes).await,
                 FromRun::StdinTaken(count) => drop(taken.send_replace(count)),
-                FromRun::Skipped(_) => {}
+                FromRun::Skipped(_) | FromRun::Released => {}
                 FromRun::FolderGone(folder) => {
                     let folder = String::from_utf8_lossy(&folder).into_owned();
                     sinks.note(RunNote::FolderGone(folder));
