@@ -47,6 +47,15 @@ pub(crate) enum PlaceError {
     },
 }
 
+/// Where on a VM a command runs.
+#[derive(Debug, Default)]
+pub(crate) struct Counterpart {
+    /// The folder; the user's home without one.
+    pub(crate) cwd: Option<String>,
+    /// A path at which it sees another folder, and that folder.
+    pub(crate) view: Option<(String, String)>,
+}
+
 /// Where a verb was started, and what is pinned there.
 pub(crate) struct Here {
     /// The current folder, links resolved.
@@ -80,19 +89,42 @@ impl Here {
         })
     }
 
-    /// The folder on the VM `name` that the current one corresponds to; none where it
-    /// belongs to no project.
+    /// The folder on the VM `name` that the current one corresponds to, and what a
+    /// command sees at another path; none where it belongs to no project.
     pub(crate) fn counterpart(
         &self,
         app: &App,
         name: &VmName,
         vm: &Vm,
-    ) -> Result<Option<RemotePath>, Failure> {
+    ) -> Result<Counterpart, Failure> {
         let pinned = self.pin.as_ref().is_some_and(|pin| pin.vm == *name);
         let Some(root) = self.project_root(pinned)? else {
-            return Ok(None);
+            return Ok(Counterpart::default());
         };
-        Ok(Some(path_map(app, vm, &root)?.to_remote(&self.folder)?))
+        let map = path_map(app, vm, &root)?;
+        Ok(Counterpart {
+            cwd: Some(map.to_remote(&self.folder)?.to_string()),
+            view: map.view(),
+        })
+    }
+
+    /// The same for the folder `cwd` of the VM, where it is named.
+    pub(crate) fn counterpart_or(
+        &self,
+        app: &App,
+        name: &VmName,
+        vm: &Vm,
+        cwd: Option<&RemotePath>,
+    ) -> Result<Counterpart, Failure> {
+        let found = self.counterpart(app, name, vm);
+        match cwd {
+            Some(cwd) => Ok(Counterpart {
+                cwd: Some(cwd.to_string()),
+                // The laptop's folder doesn't decide where the command runs.
+                view: found.ok().and_then(|found| found.view),
+            }),
+            None => found,
+        }
     }
 
     /// The project's top folder, if the current folder belongs to one. Under the pin
@@ -211,9 +243,7 @@ pub(crate) fn other_folder(app: &App, vm: &Vm, map: &PathMap) -> Result<String, 
     let mapped = PathMap::new(&map.project, &vm.dir, &laptop_id(app)?);
     let other = match vm.paths.form() {
         PathForm::Real => mapped.folder,
-        // In the namespace the path is the copy itself.
-        PathForm::Namespace => return Ok(String::new()),
-        PathForm::Mapped => mapped.seen(PathForm::Real).folder,
+        PathForm::Namespace | PathForm::Mapped => mapped.seen(PathForm::Real).folder,
     };
     Ok(if other == map.folder {
         String::new()

@@ -23,6 +23,7 @@ mod ports;
 mod prepare;
 mod process;
 mod proxy;
+mod sandbox;
 mod serve;
 mod session;
 mod stdio;

@@ -87,6 +87,12 @@ impl PathMap {
         }
     }
 
+    /// The path at which a command sees the copy, and the copy's own, where they differ.
+    pub fn view(&self) -> Option<(String, String)> {
+        let differ = self.copy != self.folder;
+        differ.then(|| (self.copy.to_string(), self.folder.to_string()))
+    }
+
     /// The counterpart of `folder`, component by component, links resolved.
     pub fn to_remote(&self, folder: &Utf8Path) -> Result<RemotePath, PathMapError> {
         let resolve = |source| PathMapError::Resolve {

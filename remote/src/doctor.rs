@@ -177,6 +177,27 @@ pub async fn check_folder(way: &Way, folder: &str) -> Result<(), RemoteError> {
     )
 }
 
+/// Whether a command can see `folder` at `at`; why not, otherwise.
+pub async fn check_view(
+    way: &Way,
+    at: &str,
+    folder: &str,
+) -> Result<Result<(), String>, RemoteError> {
+    let request = RunRequest {
+        argv: vec![b"true".to_vec()],
+        cwd: Some(at.to_owned()),
+        view: Some((at.to_owned(), folder.to_owned())),
+        timeout: Some(Duration::from_mins(1)),
+        ..RunRequest::default()
+    };
+    match capture(way, &request, None, 1024).await {
+        Ok(captured) if captured.succeeded() => Ok(Ok(())),
+        Ok(captured) => Ok(Err(captured.complaint())),
+        Err(RemoteError::NoView { detail }) => Ok(Err(detail)),
+        Err(error) => Err(error),
+    }
+}
+
 /// How a folder could be made on a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -327,6 +348,7 @@ fn step_of(error: &RemoteError) -> Step {
         | RemoteError::NoBash => Step::Shell,
         RemoteError::FolderGone { .. }
         | RemoteError::FolderDenied { .. }
+        | RemoteError::NoView { .. }
         | RemoteError::NoSpace { .. }
         | RemoteError::NotWritable { .. } => Step::Folder,
     }

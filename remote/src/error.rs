@@ -189,6 +189,12 @@ pub enum RemoteError {
         /// The folder.
         path: String,
     },
+    /// The copy can't be seen at the project's own path.
+    #[error("the copy can't be shown at the project's own path: {detail}")]
+    NoView {
+        /// Why not.
+        detail: String,
+    },
     /// The VM's disk is full.
     #[error("no space left on the VM's disk at `{path}`")]
     NoSpace {
@@ -319,6 +325,9 @@ impl RemoteError {
             Self::FolderGone { .. } => {
                 format!("`boxery vm seed {vm}` sends the project to the VM")
             }
+            Self::NoView { .. } => format!(
+                "set `paths = \"mapped\"` below `[vm.{vm}]` in config.toml; `boxery vm doctor {vm}` tells more"
+            ),
             Self::NoSpace { .. } => "free some space on the VM".to_owned(),
             Self::FolderDenied { .. } => {
                 "let the VM's user enter it, or name another folder with `--cwd`".to_owned()

@@ -70,6 +70,7 @@ impl Helper {
             run: RunId([number; 16]),
             argv: argv.iter().map(|word| (*word).into()).collect(),
             cwd: None,
+            view: None,
             env: Vec::new(),
             stdin: Stdin::Null,
             timeout: None,

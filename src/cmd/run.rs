@@ -66,6 +66,8 @@ pub(crate) struct Args {
 struct Plan {
     vm: VmName,
     cwd: Option<RemotePath>,
+    /// What the command sees at another path.
+    view: Option<(String, String)>,
     argv: Vec<Vec<u8>>,
     ticket: Option<Ticket>,
     /// The project on the laptop and its copy, for the drift check.
@@ -113,6 +115,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             terminal: sizes,
             argv: plan.argv.clone(),
             cwd: plan.cwd.as_ref().map(RemotePath::to_string),
+            view: plan.view.clone(),
             env: variables(app, &config.env, &args.env).await?,
             git: git.await.ok().flatten(),
             timeout: args.timeout,
@@ -263,6 +266,7 @@ fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
         .or(config.drift);
     Ok(Plan {
         drift: drift.unwrap_or(DriftRule::Warn),
+        view: map.as_ref().and_then(PathMap::view),
         // Without a pin or a ticket nobody said that the copy matters.
         map: map.filter(|_| ticket.is_some() || pinned_here),
         vm: name,

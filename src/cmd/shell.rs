@@ -47,10 +47,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             in_force.summary()
         ));
     }
-    let cwd = match &args.cwd {
-        Some(cwd) => Some(cwd.clone()),
-        None => here.counterpart(app, &name, vm)?,
-    };
+    let place = here.counterpart_or(app, &name, vm, args.cwd.as_ref())?;
     reach::block_on(async {
         let (way, git) = tokio::join!(reach::open(app, &name, vm), git_user(&here.folder));
         let way = way?;
@@ -63,7 +60,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         })?;
         let request = RunRequest {
             argv: vec![machine.shell.to_vec(), b"-l".to_vec()],
-            cwd: cwd.map(|cwd| cwd.to_string()),
+            cwd: place.cwd,
+            view: place.view,
             env,
             git,
             terminal: Some(raw.sizes()?),

@@ -117,7 +117,7 @@ impl SeedError {
             }
             Self::NoSpace { vm } => Some(format!(
                 "free some there; then `boxery vm seed {vm}` goes on from the start in `{}`",
-                map.copy
+                map.folder
             )),
             Self::Folder { .. } | Self::Unpack { .. } => None,
         }
@@ -167,7 +167,7 @@ pub(crate) async fn seed(
         "-c",
         include_str!("seed.sh"),
         "sh",
-        map.copy.as_str(),
+        map.folder.as_str(),
         &marker(app, map)?,
         over,
         other,
@@ -200,7 +200,7 @@ pub(crate) async fn seed(
         sent?,
         said?,
     );
-    let (vm, folder) = (vm.clone(), map.copy.to_string());
+    let (vm, folder) = (vm.clone(), map.folder.to_string());
     let error = match end.exit {
         RunExit::Code(0) => {
             let skipped = scan.skipped.iter().map(ToString::to_string).collect();

@@ -182,7 +182,7 @@ async fn read_copy(
         "-c",
         include_str!("list.sh"),
         "sh",
-        map.copy.as_str(),
+        map.folder.as_str(),
         marker,
     ];
     let request = RunRequest {
@@ -208,7 +208,7 @@ async fn read_copy(
         tree?,
         said?.line(),
     );
-    let folder = || map.copy.to_string();
+    let folder = || map.folder.to_string();
     let problem = |problem: String| CopyError::Remote {
         vm: vm.clone(),
         problem,

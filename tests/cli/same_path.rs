@@ -27,6 +27,11 @@ struct Scene {
 
 impl Scene {
     fn new(pipe: &str, user: &str) -> Self {
+        Self::with(pipe, user, "", "")
+    }
+
+    /// The same with more lines of shell, and of its server's configuration.
+    fn with(pipe: &str, user: &str, more: &str, config: &str) -> Self {
         if user != "root" {
             ordinary_user(user);
         }
@@ -34,9 +39,10 @@ impl Scene {
         let lines = format!(
             "mount -t tmpfs -o mode=755 tmpfs /srv\n\
              mount -t tmpfs -o mode=750 tmpfs /etc/sudoers.d\n\
-             (umask 337; echo '{SUDOER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/test)"
+             (umask 337; echo '{SUDOER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/test)\n\
+             {more}"
         );
-        let vm = Vm::start_as(&sandbox, pipe, user, &lines);
+        let vm = Vm::start_as(&sandbox, pipe, user, &lines, config);
         let config = sandbox.home().join(".config/boxery/config.toml");
         let text = fs::read_to_string(&config).unwrap();
         let target = text.lines().find_map(|line| line.strip_prefix("target = "));
@@ -299,4 +305,129 @@ impl Scene {
         let project = self.project();
         project.trim_end_matches("/project").to_owned()
     }
+}
+
+#[rstest]
+fn a_namespace_shows_the_copy_at_the_same_path(
+    #[values("native", "system")] pipe: &str,
+    #[values("root", PLAIN, SUDOER)] user: &str,
+) {
+    let scene = Scene::new(pipe, user);
+    scene.add(pipe, &["--same-path", "no"]);
+    scene.pin();
+    assert!(scene.run(&["vm", "seed", "dev"]).starts_with("exit: 0\n"));
+    // The very same copy, seen at another path.
+    scene.set_paths("namespace");
+    let project = scene.project();
+    let doctor = scene.run(&["vm", "doctor", "dev"]);
+    assert!(
+        doctor.contains("ok    paths          namespace: "),
+        "{doctor}"
+    );
+    assert!(scene.run(&["drift", "dev"]).starts_with("exit: 0\n"));
+    let text = format!("pwd; cat {project}/main.c; echo new >made; id -un; ls -d /srv/.tmp*");
+    let top = scene.scratch();
+    assert_eq!(
+        scene.run(&["run", "dev", "--", "bash", "-c", &text]),
+        printed(&format!("{project}\nint main;\n{user}\n{top}")).replace(&top, "[SCRATCH]")
+    );
+    assert_eq!(
+        fs::read_to_string(scene.vm.copy().join("made")).unwrap(),
+        "new\n"
+    );
+    // A program of the project, by a relative and by its absolute path.
+    let script = "printf '#!/bin/sh\\necho $0\\n' >x.sh; chmod +x x.sh";
+    scene.run(&["run", "dev", "--", "bash", "-c", script]);
+    for program in ["./x.sh", &format!("{project}/x.sh")] {
+        let ran = scene.run(&["run", "dev", "--", program]);
+        assert_eq!(
+            ran,
+            printed("[SCRATCH]/project/./x.sh").replace(
+                "./x.sh",
+                program
+                    .strip_prefix(&format!("{project}/"))
+                    .unwrap_or("./x.sh"),
+            )
+        );
+    }
+    // The rest of the VM is as it is: what is written there is there.
+    let text = "echo a >/var/tmp/boxery-$$ && ls /var/tmp/boxery-$$ && rm /var/tmp/boxery-$$; ls -d /etc/passwd /proc/self/fd >/dev/null; echo $?";
+    let ran = scene.run(&["run", "dev", "--", "bash", "-c", text]);
+    assert!(ran.contains("\n0\n"), "{ran}");
+    // Only root's namespace has users to become.
+    let sudo = scene.run(&["run", "dev", "--", "sudo", "-n", "id", "-un"]);
+    assert_eq!(sudo == printed("root"), user == "root", "{sudo}");
+    // Jobs see it too.
+    let job = scene
+        .boxery(&["jobs", "start", "dev", "--", "pwd"])
+        .output()
+        .unwrap();
+    let job = String::from_utf8(job.stdout).unwrap();
+    let tail = scene.run(&["jobs", "tail", "-f", job.trim(), "dev"]);
+    assert_eq!(tail, printed("[SCRATCH]/project"));
+    // So do ports, whose owner is looked up from outside.
+    let words = ["jobs", "start", "dev", "--", "python3", "-m", "http.server"];
+    let words = [&words[..], &["--bind", "127.0.0.1", "3000"]].concat();
+    assert!(scene.boxery(&words).output().unwrap().status.success());
+    let start = std::time::Instant::now();
+    while !scene.run(&["jobs", "list", "dev"]).contains("  3000") {
+        assert!(start.elapsed().as_secs() < 30, "its port is never listed");
+    }
+    // Outside of the runs nothing is there, but for root, who could make the folder.
+    let there = scene.there(&format!("ls -A {project} 2>&1 >&-; ls -A {project} 2>&-"));
+    assert_eq!(there.is_empty(), user == "root", "{there}");
+    // What a run leaves behind is found and ended as ever.
+    let left = scene.run(&["run", "dev", "--", "bash", "-c", "(sleep 1000 &)"]);
+    assert!(left.starts_with("exit: 0\n"), "{left}");
+    let list = scene.run(&["jobs", "list", "dev"]);
+    let job = list
+        .lines()
+        .find(|line| line.contains("background"))
+        .unwrap();
+    assert!(
+        scene
+            .run(&["jobs", "stop", &job[..8], "dev"])
+            .starts_with("exit: 0\n")
+    );
+}
+
+#[test]
+fn a_namespace_hides_nothing_of_the_vms_own() {
+    let scene = Scene::new("native", PLAIN);
+    scene.add("native", &["--same-path", "no"]);
+    scene.pin();
+    assert!(scene.run(&["vm", "seed", "dev"]).starts_with("exit: 0\n"));
+    scene.set_paths("namespace");
+    let project = scene.project();
+    scene.there(&format!(
+        "mkdir -p {project}; echo theirs >{project}/theirs"
+    ));
+    let refused = scene.run(&["run", "dev", "--", "true"]);
+    assert!(refused.starts_with("exit: 125\n"), "{refused}");
+    assert!(refused.contains("which the copy would hide"), "{refused}");
+    assert!(refused.contains("`paths = \"mapped\"`"), "{refused}");
+    let doctor = scene.run(&["vm", "doctor", "dev"]);
+    assert!(doctor.contains("note  paths"), "{doctor}");
+}
+
+#[test]
+fn a_vm_without_user_namespaces_says_so() {
+    // The kernel makes none for whoever is in a changed root (user_namespaces(7)).
+    let lines =
+        "mount -t tmpfs -o mode=755 tmpfs /mnt; mkdir -m 755 /mnt/root; mount --rbind / /mnt/root";
+    let scene = Scene::with("native", PLAIN, lines, "ChrootDirectory /mnt/root");
+    let doctor = {
+        scene.add("native", &["--same-path", "no"]);
+        scene.run(&["vm", "doctor", "dev"])
+    };
+    assert!(
+        doctor.contains("in a namespace it can't be seen there: the VM makes no namespace"),
+        "{doctor}"
+    );
+    scene.pin();
+    assert!(scene.run(&["vm", "seed", "dev"]).starts_with("exit: 0\n"));
+    scene.set_paths("namespace");
+    let refused = scene.run(&["run", "dev", "--", "true"]);
+    assert!(refused.starts_with("exit: 125\n"), "{refused}");
+    assert!(refused.contains("the VM makes no namespace"), "{refused}");
 }

@@ -43,21 +43,27 @@ impl Vm {
 
     /// The same over the pipe of that name.
     pub(crate) fn start_over(sandbox: &Sandbox, lines: &str, pipe: &str) -> Self {
-        Self::set_up(sandbox, "dev", lines, pipe, None, None)
+        Self::set_up(sandbox, "dev", lines, pipe, "", None, None)
     }
 
     /// The VM `name` over that pipe with a network of its own: what listens there
     /// doesn't listen here.
     pub(crate) fn start_apart(sandbox: &Sandbox, name: &str, pipe: &str) -> Self {
         let world = start_world("");
-        Self::set_up(sandbox, name, "", pipe, None, Some(world))
+        Self::set_up(sandbox, name, "", pipe, "", None, Some(world))
     }
 
     /// The VM `dev` whose user is `user`, an ordinary one or root, with files of its own
-    /// as `lines` of shell make them.
-    pub(crate) fn start_as(sandbox: &Sandbox, pipe: &str, user: &str, lines: &str) -> Self {
+    /// as `lines` of shell make them, and `more` lines in its server's configuration.
+    pub(crate) fn start_as(
+        sandbox: &Sandbox,
+        pipe: &str,
+        user: &str,
+        lines: &str,
+        more: &str,
+    ) -> Self {
         let world = start_world(lines);
-        Self::set_up(sandbox, "dev", "", pipe, Some(user), Some(world))
+        Self::set_up(sandbox, "dev", "", pipe, more, Some(user), Some(world))
     }
 
     fn set_up(
@@ -65,6 +71,7 @@ impl Vm {
         name: &str,
         lines: &str,
         pipe: &str,
+        more: &str,
         user: Option<&str>,
         world: Option<Child>,
     ) -> Self {
@@ -106,7 +113,7 @@ impl Vm {
         fs::write(at("before"), before).unwrap();
         fs::set_permissions(at("before"), fs::Permissions::from_mode(0o755)).unwrap();
         let config = format!(
-            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nForceCommand {}\nSetEnv HOME={}\n",
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nLogLevel QUIET\nForceCommand {}\nSetEnv HOME={}\n{more}\n",
             at("host_key"),
             at("authorized_keys"),
             at("before"),

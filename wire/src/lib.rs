@@ -25,6 +25,6 @@ pub use greet::{BUILD, MAGIC, greet};
 pub use message::{
     End, Failure, FromPorts, FromRun, GitUser, Item, Job, JobState, Keep, Loss, Machine, Outcome,
     Port, RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId, Stdin, Taken, ToRun,
-    Whose, Why,
+    View, Whose, Why,
 };
 pub use mux::{Connection, Side, Stream};

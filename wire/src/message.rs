@@ -165,6 +165,8 @@ pub struct Run {
     pub argv: Vec<Blob>,
     /// The folder; the user's home without one.
     pub cwd: Option<Blob>,
+    /// What it sees at another path than where it is; `cwd` is as it is seen.
+    pub view: Option<View>,
     /// Variables to set over the login environment.
     pub env: Vec<(Blob, Blob)>,
     /// Where its stdin comes from.
@@ -211,6 +213,15 @@ pub struct Keep {
     pub folder: bool,
     /// The variables that it exported, or took away.
     pub exports: bool,
+}
+
+/// A folder that a run sees at another path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// The path.
+    pub at: Blob,
+    /// The folder, which is made where there is none.
+    pub folder: Blob,
 }
 
 /// Where a command's stdin comes from.
@@ -422,6 +433,11 @@ pub enum Failure {
     /// No folder of the VM can hold the state of a run.
     NoState {
         /// Each folder that was tried, and why not.
+        detail: String,
+    },
+    /// A folder can't be shown to a run at another path.
+    View {
+        /// Why not.
         detail: String,
     },
     /// Nothing listens on the port.

@@ -6,9 +6,9 @@
 )]
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -23,6 +23,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::keep::{Note, Preload};
+use crate::sandbox::View;
 use crate::session::Session;
 use crate::{git, machine, prepare};
 
@@ -107,7 +108,8 @@ struct Streams {
 /// Start the command in a session of its own.
 pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotStarted> {
     let mut environment = around.login.clone();
-    let (folder, gone) = folder(run, &mut around)?;
+    let view = view(run)?;
+    let (folder, gone) = folder(run, &mut around, view.as_ref())?;
     for (name, value) in &run.env {
         environment.insert(name.0.clone(), value.0.clone());
     }
@@ -123,7 +125,7 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
     let Some(program) = run.argv.first() else {
         return Err(system("start nothing", &io::ErrorKind::InvalidInput.into()));
     };
-    let file = resolve(program, &folder, &environment)?;
+    let file = resolve(program, &folder, &environment, view.as_ref())?;
     // Without it the state from before the call is what stays.
     let telling = match &around.session {
         Some(session) if around.teller == Some(&file) => Preload::new(session.keeps_exports()).ok(),
@@ -151,8 +153,16 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
             environment
                 .iter()
                 .map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))),
-        )
-        .current_dir(OsStr::from_bytes(&folder));
+        );
+    let (mut entering, mut entered) = (None, None);
+    if let Some(view) = view {
+        let failed = |error: io::Error| system("prepare the namespace", &error);
+        let cwd = CString::new(folder.clone()).map_err(|error| failed(error.into()))?;
+        let (told, tell) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        (entering, entered) = (Some((view, cwd, tell)), Some(told));
+    } else {
+        command.current_dir(OsStr::from_bytes(&folder));
+    }
     if let Some((preload, _)) = &telling {
         let own = environment.get(b"LD_PRELOAD".as_slice());
         preload.apply(&mut command, own.map(Vec::as_slice));
@@ -162,9 +172,9 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
     let has_terminal = streams.terminal.is_some();
     let keep = text.as_ref().map(std::os::fd::AsRawFd::as_raw_fd);
     // SAFETY: the closure runs between fork and exec of a process with one thread.
-    // It makes system calls only, allocates nothing and takes no lock; `keep` is a
-    // descriptor that `text` holds open until the command has been started, and
-    // `set` is written by sigemptyset before it is read.
+    // It, and what of `view` it calls, makes system calls only, allocates nothing and
+    // takes no lock; `keep` is a descriptor that `text` holds open until the command
+    // has been started, and `set` is written by sigemptyset before it is read.
     unsafe {
         command.pre_exec(move || {
             rustix::process::setsid()?;
@@ -180,6 +190,12 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
             if has_terminal {
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
+            if let Some((view, cwd, tell)) = &entering {
+                // The error alone wouldn't say that it isn't the program's.
+                view.enter(cwd).inspect_err(|_| {
+                    let _: rustix::io::Result<usize> = rustix::io::write(tell, b"!");
+                })?;
+            }
             if let Some(keep) = keep {
                 let keep = BorrowedFd::borrow_raw(keep);
                 rustix::io::fcntl_setfd(keep, rustix::io::FdFlags::empty())?;
@@ -187,9 +203,17 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
             Ok(())
         });
     }
-    let child = command
-        .spawn()
-        .map_err(|error| not_executed(program, &error))?;
+    let spawned = command.spawn();
+    // It holds our end of the pipe, whose reader would wait for it.
+    drop(command);
+    let child = spawned.map_err(|error| {
+        let said = entered.is_some_and(|told| File::from(told).read(&mut [0]).is_ok_and(|n| n > 0));
+        if said {
+            let detail = format!("the VM makes no namespace: {error}");
+            return NotStarted::Failed(Failure::View { detail });
+        }
+        not_executed(program, &error)
+    })?;
     drop(text);
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     Ok(Started {
@@ -206,8 +230,15 @@ pub(super) fn start(run: &Run, mut around: Around<'_>) -> Result<Started, NotSta
 
 /// The folder to start in: the one that was kept, else the request's, else the
 /// user's home. With it: one that was kept and is gone.
-fn folder(run: &Run, around: &mut Around<'_>) -> Result<(Vec<u8>, Option<Blob>), NotStarted> {
-    let check = |folder: &[u8]| check_folder(Path::new(OsStr::from_bytes(folder)));
+fn folder(
+    run: &Run,
+    around: &mut Around<'_>,
+    view: Option<&View>,
+) -> Result<(Vec<u8>, Option<Blob>), NotStarted> {
+    let check = |folder: &[u8]| {
+        let folder = Path::new(OsStr::from_bytes(folder));
+        check_folder(&outside(view, folder))
+    };
     let mut gone = None;
     if let Some(session) = &mut around.session
         && let Some(folder) = session.folder()
@@ -226,6 +257,20 @@ fn folder(run: &Run, around: &mut Around<'_>) -> Result<(Vec<u8>, Option<Blob>),
     };
     check(&folder)?;
     Ok((folder, gone))
+}
+
+/// What the run sees at another path than where it is.
+fn view(run: &Run) -> Result<Option<View>, NotStarted> {
+    let Some(wanted) = &run.view else {
+        return Ok(None);
+    };
+    View::plan(&wanted.at, &wanted.folder)
+        .map(Some)
+        .map_err(|detail| NotStarted::Failed(Failure::View { detail }))
+}
+
+fn outside(view: Option<&View>, path: &Path) -> PathBuf {
+    view.map_or_else(|| path.to_owned(), |view| view.outside(path))
 }
 
 fn system(what: &str, error: &io::Error) -> NotStarted {
@@ -254,12 +299,13 @@ fn resolve(
     program: &[u8],
     folder: &[u8],
     environment: &BTreeMap<Vec<u8>, Vec<u8>>,
+    view: Option<&View>,
 ) -> Result<PathBuf, NotStarted> {
     let name = OsStr::from_bytes(program);
     if program.contains(&b'/') {
         let file = Path::new(OsStr::from_bytes(folder)).join(name);
         let is_bash = program.ends_with(b"/bash");
-        return match (file.exists(), is_bash) {
+        return match (outside(view, &file).exists(), is_bash) {
             (true, _) => Ok(file),
             (false, true) => Err(NotStarted::Failed(Failure::NoBash)),
             (false, false) => Err(not_found(program)),

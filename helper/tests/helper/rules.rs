@@ -41,6 +41,10 @@ const UNSAFE: &[(&str, &str)] = &[
         "two descriptors are made inheritable between fork and exec",
     ),
     (
+        "sandbox/enter.rs",
+        "a namespace is made for the calling process between fork and exec",
+    ),
+    (
         "stdio.rs",
         "tokio wants a promise that a descriptor stays the same",
     ),

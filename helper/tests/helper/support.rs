@@ -248,6 +248,7 @@ pub(crate) fn run(argv: &[&[u8]]) -> Run {
     Run {
         run: id(),
         argv: argv.iter().map(|word| Blob::from(*word)).collect(),
+        view: None,
         cwd: None,
         env: Vec::new(),
         stdin: Stdin::Null,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use boxery_wire::{
     Blob, Decoder, End, Failure, FromRun, Loss, Outcome, Reply, Request, Run, RunId, Size, Stdin,
-    ToRun, Why,
+    ToRun, View, Why,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -184,6 +184,10 @@ pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Ru
         },
         argv: request.argv.iter().map(blob).collect(),
         cwd: request.cwd.as_deref().map(Blob::from),
+        view: request.view.as_ref().map(|(at, folder)| View {
+            at: at.as_str().into(),
+            folder: folder.as_str().into(),
+        }),
         env: request
             .env
             .iter()
@@ -276,6 +280,7 @@ pub(crate) fn refused(failure: Failure, started: bool, request: &RunRequest) -> 
         Failure::Lost(loss) if started => lost(loss),
         Failure::Lost(_) => RemoteError::Lost,
         Failure::NoState { detail } => RemoteError::NoState { detail },
+        Failure::View { detail } => RemoteError::NoView { detail },
         Failure::Refused => RemoteError::VmRefused {
             what: "the connection".to_owned(),
             detail: "nothing listens there".to_owned(),

@@ -30,6 +30,8 @@ pub struct RunRequest {
     pub argv: Vec<Vec<u8>>,
     /// The folder to run in; the user's home by default.
     pub cwd: Option<String>,
+    /// A path at which it sees another folder, and that folder; `cwd` is as it is seen.
+    pub view: Option<(String, String)>,
     /// Variables to set, in order.
     pub env: Vec<(String, Vec<u8>)>,
     /// How long it may run.

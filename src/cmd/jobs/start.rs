@@ -61,13 +61,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     for note in &policy.notes {
         app.ui.note(note);
     }
-    let cwd = match &args.cwd {
-        Some(cwd) => Some(cwd.clone()),
-        None => here.counterpart(app, &name, vm)?,
-    };
+    let place = here.counterpart_or(app, &name, vm, args.cwd.as_ref())?;
     let mut request = RunRequest {
         argv,
-        cwd: cwd.map(|cwd| cwd.to_string()),
+        cwd: place.cwd,
+        view: place.view,
         session: env::claude_session_id().unwrap_or_default(),
         ..RunRequest::default()
     };

@@ -89,7 +89,8 @@ async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure>
 /// Where commands see the copy of the project here, or of one in the home folder.
 async fn paths(app: &App, name: &VmName, vm: &Vm, way: &Way) -> Result<Outcome, Failure> {
     let here = Here::look(app)?;
-    let project = here.project_root(false).ok().flatten();
+    let pinned = here.pin.as_ref().is_some_and(|pin| pin.vm == *name);
+    let project = here.project_root(pinned).ok().flatten();
     let folder = project.unwrap_or_else(|| app.env.home.clone());
     let making = doctor::making(way, folder.as_str())
         .await
@@ -99,16 +100,35 @@ async fn paths(app: &App, name: &VmName, vm: &Vm, way: &Way) -> Result<Outcome, 
         Making::Sudo => "`sudo -n` can make it",
         Making::No => "the VM's user can't make it, and has no `sudo -n`",
     };
+    // Nothing is left behind: where the user could make the folder, it isn't tried.
+    let at = match (vm.paths, making) {
+        (PathsRule::Namespace, _) => Some(folder.clone()),
+        (_, Making::Own) => None,
+        (_, Making::Sudo | Making::No) => Some(folder.join(".boxery-probe")),
+    };
+    let tried = match at {
+        Some(at) => doctor::check_view(way, at.as_str(), vm.dir.as_str())
+            .await
+            .map_err(|error| reach::failure(name, error))?,
+        None => Ok(()),
+    };
+    let seen = match (&tried, making) {
+        (Err(why), _) => format!("in a namespace it can't be seen there: {why}"),
+        (Ok(()), Making::Own) => "no namespace is needed".to_owned(),
+        (Ok(()), Making::Sudo | Making::No) => "in a namespace it can be seen there".to_owned(),
+    };
     Ok(match vm.paths {
-        PathsRule::Real if making == Making::No => {
-            Outcome::Doubtful(format!("real: `{folder}` is wanted there, and {real}"))
-        }
+        PathsRule::Real if making == Making::No => Outcome::Doubtful(format!(
+            "real: `{folder}` is wanted there, and {real}; {seen}"
+        )),
         PathsRule::Real => Outcome::Well(format!("real: copies lie at the same path; {real}")),
-        PathsRule::Namespace => {
-            Outcome::Well("namespace: copies are seen at the same path".to_owned())
-        }
+        PathsRule::Namespace if tried.is_err() => Outcome::Doubtful(format!("namespace: {seen}")),
+        PathsRule::Namespace => Outcome::Well(format!(
+            "namespace: copies lie in {} and are seen at the same path, without `sudo`; {real}",
+            vm.dir
+        )),
         rule @ (PathsRule::Auto | PathsRule::Mapped) => Outcome::Well(format!(
-            "{}: copies lie in {}; of the same path, {real}",
+            "{}: copies lie in {}; of the same path, {real}; {seen}",
             rule.as_str(),
             vm.dir
         )),

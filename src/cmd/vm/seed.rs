@@ -49,8 +49,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         "sent {} files, {} to `{}` on {vm}",
         report.files,
         size(report.bytes),
-        map.copy
+        map.folder
     ));
+    if map.view().is_some() {
+        app.ui
+            .say(format_args!("commands see it as `{}`", map.copy));
+    }
     for name in &seeded.skipped {
         app.ui
             .say(format_args!("stays here, since it is no file: {name}"));
