@@ -115,6 +115,13 @@ pub(crate) fn kill_marked(mark: &str) {
     }
 }
 
+/// Let a process go on that was stopped.
+pub(crate) fn wake(pid: Option<Pid>) {
+    if let Some(pid) = pid {
+        let _: rustix::io::Result<()> = kill_process(pid, Signal::CONT);
+    }
+}
+
 /// Kill one process; one that is gone already is as good.
 pub(crate) fn kill(pid: Pid) {
     let _: rustix::io::Result<()> = kill_process(pid, Signal::KILL);

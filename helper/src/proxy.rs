@@ -9,10 +9,13 @@ use std::time::Duration;
 
 use boxery_wire::{Decoder, Stream, ToRun, WireError, encode};
 use bytes::BytesMut;
+use rustix::process::Pid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
+
+use crate::process;
 
 /// What is read at once.
 const PIECE: usize = 128 * 1024;
@@ -28,12 +31,14 @@ pub(crate) enum Client {
     Guest,
 }
 
-/// Pass on until either end is over. True when the supervisor said anything.
+/// Pass on until either end is over. True when the supervisor, the process `pid`, said
+/// anything. It is woken where it is told to end the run: it may have been stopped.
 pub(crate) async fn run(
     stream: &Stream,
     decoder: &mut Decoder,
     supervisor: std::os::unix::net::UnixStream,
     client: Client,
+    pid: Option<Pid>,
 ) -> Result<bool, WireError> {
     supervisor.set_nonblocking(true)?;
     let (from, to) = UnixStream::from_std(supervisor)?.into_split();
@@ -41,7 +46,7 @@ pub(crate) async fn run(
     {
         let silent = Cell::new(false);
         let down = down(stream, from, &mut said);
-        let mut up = pin!(up(stream, decoder, to, client, &silent));
+        let mut up = pin!(up(stream, decoder, to, client, pid, &silent));
         tokio::select! {
             done = up.as_mut() => done?,
             done = down => match done {
@@ -77,12 +82,16 @@ async fn up(
     decoder: &mut Decoder,
     mut to: OwnedWriteHalf,
     client: Client,
+    pid: Option<Pid>,
     silent: &Cell<bool>,
 ) -> Result<(), WireError> {
     loop {
         while let Some(message) = decoder.message::<ToRun>()? {
             if client == Client::Guest {
                 return Err(WireError::Protocol("a guest has nothing to say"));
+            }
+            if message == ToRun::Cancel {
+                process::wake(pid);
             }
             if to.write_all(&encode(&message)?).await.is_err() {
                 // What it said last is still to be passed on.
@@ -99,6 +108,7 @@ async fn up(
             }
             Err(error @ WireError::Reset) => {
                 if client == Client::Owner {
+                    process::wake(pid);
                     to.write_all(&encode(&ToRun::Abandon)?).await?;
                 }
                 return Err(error);

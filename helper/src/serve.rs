@@ -16,9 +16,10 @@ use boxery_wire::{
     Blob, Connection, Decoder, End, Failure, FromRun, JobState, Loss, Reply, Request, Run, RunId,
     Side, Stream, WireError, encode, greet,
 };
+use rustix::process::Pid;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::sync::OnceCell;
-use tokio::task::LocalSet;
+use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::children::Children;
@@ -35,6 +36,8 @@ const BUFFER: usize = 128 * 1024;
 const BEGINNING: Duration = Duration::from_secs(5);
 /// How often a supervisor is asked that says nothing: one that ends just then.
 const ATTEMPTS: u32 = 3;
+/// How much later than a run's time is up its supervisor is woken, should it sleep.
+const LATE: Duration = Duration::from_millis(500);
 /// How long a run has the processor to itself before the next one is prepared for.
 const BREATH: Duration = Duration::from_millis(20);
 
@@ -90,6 +93,28 @@ async fn accept(server: &Rc<Server>, connection: &Connection) -> WireError {
     }
 }
 
+/// The process that has charge of a run, or waits for one.
+struct Supervisor {
+    stream: UnixStream,
+    pid: Option<Pid>,
+}
+
+/// Wakes a process when its time comes, unless it is dropped before.
+struct Waker(JoinHandle<()>);
+
+impl Drop for Waker {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn wake_after(patience: Duration, pid: Option<Pid>) -> Waker {
+    Waker(tokio::task::spawn_local(async move {
+        sleep(patience).await;
+        process::wake(pid);
+    }))
+}
+
 struct Server {
     program: PathBuf,
     folders: Folders,
@@ -98,7 +123,7 @@ struct Server {
     /// The bash that tells where it ends, if the user's does.
     teller: OnceCell<Option<PathBuf>>,
     /// A supervisor that waits for a run.
-    spare: RefCell<Option<UnixStream>>,
+    spare: RefCell<Option<Supervisor>>,
     _in_use: old::InUse,
 }
 
@@ -218,7 +243,10 @@ impl Server {
             Err(detail) => return fail(stream, Failure::NoState { detail }).await,
         };
         let prepared = ports::save_session(&folder, &run.session).and_then(|()| self.take_spare());
-        let mut supervisor = match prepared {
+        let Supervisor {
+            stream: mut supervisor,
+            pid,
+        } = match prepared {
             Ok(supervisor) => supervisor,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(0);
@@ -231,11 +259,15 @@ impl Server {
             Some(_) => self.teller().await.map(path),
             None => None,
         };
+        let patience = run.timeout.map(Duration::from_millis);
         let begin: Begin = (path(&folder), teller, Request::Run(run));
         // A blocking write: the supervisor reads it at once, and it may be long.
         io::Write::write_all(&mut supervisor, &encode(&begin)?)?;
         let mut decoder = decoder;
-        let mut pass_on = pin!(proxy::run(stream, &mut decoder, supervisor, Client::Owner));
+        // One that was stopped wouldn't see that the time is up.
+        let _waker = patience.map(|patience| wake_after(patience + LATE, pid));
+        let client = Client::Owner;
+        let mut pass_on = pin!(proxy::run(stream, &mut decoder, supervisor, client, pid));
         // Starting the next supervisor doesn't hold up a short run.
         let said = if let Ok(said) = timeout(BREATH, &mut pass_on).await {
             said
@@ -259,7 +291,7 @@ impl Server {
         }
     }
 
-    fn take_spare(&self) -> io::Result<UnixStream> {
+    fn take_spare(&self) -> io::Result<Supervisor> {
         let spare = self.spare.borrow_mut().take();
         spare.map_or_else(|| self.spawn("supervise"), Ok)
     }
@@ -273,7 +305,7 @@ impl Server {
     ) -> Result<(), WireError> {
         self.login().await;
         let mut copier = match self.spawn("copy") {
-            Ok(copier) => copier,
+            Ok(copier) => copier.stream,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(0);
                 let what = "start a copy".to_owned();
@@ -288,7 +320,7 @@ impl Server {
         forward::pass_on(stream, from, to).await
     }
 
-    fn spawn(&self, what: &str) -> io::Result<UnixStream> {
+    fn spawn(&self, what: &str) -> io::Result<Supervisor> {
         let (ours, control) = UnixStream::pair()?;
         // The running file itself, though its name may be gone.
         let itself = Path::new("/proc/self/exe");
@@ -312,7 +344,8 @@ impl Server {
             .stderr(nowhere()?)
             .spawn()?;
         drop(self.children.watch(child.id()));
-        Ok(ours)
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        Ok(Supervisor { stream: ours, pid })
     }
 
     /// Bring a stream to the supervisor of a run that was started before.
@@ -332,8 +365,11 @@ impl Server {
             let Some(mut supervisor) = connect(&folder).await else {
                 return self.without_supervisor(stream, run, &folder, request).await;
             };
+            let peer = rustix::net::sockopt::socket_peercred(&supervisor);
+            let pid = peer.ok().map(|peer| peer.pid);
+            process::wake(pid);
             let asked = io::Write::write_all(&mut supervisor, &encode(request)?);
-            if asked.is_ok() && proxy::run(stream, &mut decoder, supervisor, client).await? {
+            if asked.is_ok() && proxy::run(stream, &mut decoder, supervisor, client, pid).await? {
                 stream.finish();
                 return Ok(());
             }

@@ -136,3 +136,35 @@ async fn a_supervisor_that_was_killed_after_its_helper_is_swept_by_the_next() {
     assert_eq!(reply, Reply::Failed(Failure::Lost(Loss::Broken)));
     eventually("the end of the run", || support::left(run).is_empty()).await;
 }
+
+#[rstest]
+#[case::cancelled(None, Why::Asked)]
+#[case::timed_out(Some(1000), Why::TimedOut)]
+#[tokio::test]
+async fn a_supervisor_that_was_stopped_still_ends_its_run(
+    #[case] timeout: Option<u64>,
+    #[case] why: Why,
+    #[values("sleep 300", "kill -STOP $$")] then: &str,
+) {
+    let home = Home::new();
+    let helper = home.connect().await;
+    let text = format!("setsid sleep 300 & echo $PPID; read x < go; kill -STOP $PPID; {then}");
+    let fifo = home.path().join("go");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+    let request = boxery_wire::Run {
+        timeout,
+        ..bash(&text)
+    };
+    let run = request.run;
+    let (_, mut talk) = helper.ask(&Request::Run(Box::new(request))).await;
+    let line = talk.until("\n").await;
+    let supervisor = String::from_utf8(line).unwrap().trim().to_owned();
+    home.put("go", "\n");
+    if timeout.is_none() {
+        let state = || std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap();
+        eventually("the stop", || state().contains(") T ")).await;
+        talk.say(&ToRun::Cancel).await;
+    }
+    assert_eq!(talk.collect().await.outcome, Outcome::Cancelled(why));
+    assert!(support::left(run).is_empty());
+}
