@@ -19,6 +19,7 @@ mod keep;
 mod login;
 mod machine;
 mod old;
+mod own;
 mod ports;
 mod prepare;
 mod process;

@@ -28,7 +28,7 @@ use crate::login::Login;
 use crate::proxy::{self, Client};
 use crate::stdio::Pipe;
 use crate::supervise::{Begin, Found, Journal, nowhere};
-use crate::{forward, jobs, keep, machine, old, ports, prepare, process};
+use crate::{forward, jobs, keep, machine, old, own, ports, prepare, process};
 
 /// What of the pipe is read at once.
 const BUFFER: usize = 128 * 1024;
@@ -54,6 +54,7 @@ async fn speak(own: OsString) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(BUFFER, Pipe::stdin()?);
     let mut writer = Pipe::stdout()?;
     let server = Rc::new(Server::new(own));
+    own::check(&server.program)?;
     let children = server.children.clone();
     tokio::task::spawn_local(async move { children.reap().await });
     let early = Rc::clone(&server);

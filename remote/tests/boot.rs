@@ -269,6 +269,26 @@ async fn one_that_was_spoilt_is_replaced(
     assert_eq!(fs::metadata(&path).unwrap().len(), size);
 }
 
+#[rstest]
+#[tokio::test]
+async fn one_that_runs_and_is_not_what_was_sent_is_replaced(
+    #[values(PipeChoice::Native, PipeChoice::System)] pipe: PipeChoice,
+) {
+    let home = Home::new();
+    let sshd = home.sshd("");
+    says_hi(&sshd.open(pipe).await).await;
+    let name = home.helpers().remove(0);
+    let path = home.path(".cache/boxery").join(name);
+    let sent = fs::read(&path).unwrap();
+    // The kernel doesn't mind what stands behind a program.
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, [&sent[..], b"x"].concat()).unwrap();
+    let made = Command::new("chmod").args(["a+rx", path.as_str()]).status();
+    assert!(made.unwrap().success());
+    says_hi(&sshd.open(pipe).await).await;
+    assert!(fs::read(&path).unwrap() == sent, "it is the old one still");
+}
+
 #[tokio::test]
 async fn several_first_connections_at_once_send_it_without_harm() {
     let home = Home::new();

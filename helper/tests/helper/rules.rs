@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -13,11 +14,16 @@ use crate::support::{Home, bash, eventually};
 
 /// Every package in the helper. One more is a decision: it goes to each VM.
 const PACKAGES: &[&str] = &[
+    "arrayvec",
     "bitflags",
+    "blake3",
     "boxery-helper",
     "boxery-wire",
     "bytes",
+    "cfg-if",
     "cobs",
+    "constant_time_eq",
+    "cpufeatures",
     "embedded-io",
     "errno",
     "libc",
@@ -174,16 +180,21 @@ async fn an_old_helper_is_removed_once_nothing_uses_it() {
     let bin = home.path().join("bin");
     fs::create_dir(&bin).unwrap();
     let hours_ago = SystemTime::now() - Duration::from_hours(2);
-    let put = |name: &str| {
-        let path = bin.join(name);
-        fs::copy(env!("CARGO_BIN_EXE_boxery-helper"), &path).unwrap();
-        let file = fs::File::options().append(true).open(&path).unwrap();
+    let program = fs::read(env!("CARGO_BIN_EXE_boxery-helper")).unwrap();
+    let put = |name: Option<&str>, mark: &[u8]| {
+        // The kernel doesn't mind what stands behind a program.
+        let bytes = [&program, mark].concat();
+        let own = format!("helper-{}", blake3::hash(&bytes));
+        let path = bin.join(name.unwrap_or(&own));
+        let mut file = fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        file.set_permissions(PermissionsExt::from_mode(0o755))
+            .unwrap();
         file.set_modified(hours_ago).unwrap();
         path
     };
-    let digits = |digit: &str| format!("helper-{}", digit.repeat(64));
-    let used = put(&digits("a"));
-    let other = put("helper-of-somebody");
+    let used = put(None, b"a");
+    let other = put(Some("helper-of-somebody"), b"");
     let old = home.connect_to(Command::new(&used)).await;
     let request = bash("echo ready; read -t 300 <> go");
     let fifo = home.path().join("go");
@@ -192,7 +203,7 @@ async fn an_old_helper_is_removed_once_nothing_uses_it() {
     talk.until("ready").await;
     // Its run lives on, and so does its file.
     old.kill().await;
-    let (new, unused) = (put(&digits("c")), put(&digits("b")));
+    let (new, unused) = (put(None, b"c"), put(None, b"b"));
     let helper = home.connect_to(Command::new(&new)).await;
     helper.bash("true").await;
     eventually("the unused one's end", || !unused.exists()).await;
