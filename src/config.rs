@@ -59,6 +59,19 @@ pub(crate) struct HookConfig {
     /// The policy that it is held to, whatever lies in the project: the absolute path
     /// of a file, or a template's name.
     pub(crate) policy: Option<String>,
+    /// What its own file and fetch tools declare, as far as the policy judges it.
+    #[serde(default)]
+    pub(crate) preflight: Vec<Declared>,
+}
+
+/// What a tool declares that it is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Declared {
+    /// Paths that it writes.
+    Files,
+    /// URLs that it reaches.
+    Urls,
 }
 
 /// What of an agent's shell is kept from call to call besides its folder.
@@ -197,6 +210,13 @@ impl Config {
         self.hook.get(agent)?.policy.as_deref()
     }
 
+    /// What of the inputs of `agent`'s own file and fetch tools the policy judges.
+    pub(crate) fn hook_preflight(&self, agent: &str) -> &[Declared] {
+        self.hook
+            .get(agent)
+            .map_or(&[], |hook| hook.preflight.as_slice())
+    }
+
     /// The VM of that name.
     pub(crate) fn vm(&self, name: &VmName) -> Result<&Vm, Failure> {
         self.vm.get(name).ok_or_else(|| {
@@ -314,6 +334,21 @@ pub(crate) fn set_vm(document: &mut DocumentMut, name: &VmName, vm: &Vm) {
 
 /// Hold the hook of `agent` to `policy`, or to none of its own.
 pub(crate) fn set_hook_policy(document: &mut DocumentMut, agent: &str, policy: Option<&str>) {
+    set_hook(document, agent, "policy", policy.map(value));
+}
+
+/// Have the policy judge these inputs of the own tools of `agent`, or none.
+pub(crate) fn set_hook_preflight(document: &mut DocumentMut, agent: &str, declared: &[&str]) {
+    let list = declared.iter().copied().collect::<toml_edit::Array>();
+    set_hook(
+        document,
+        agent,
+        "preflight",
+        (!declared.is_empty()).then(|| value(list)),
+    );
+}
+
+fn set_hook(document: &mut DocumentMut, agent: &str, key: &str, item: Option<Item>) {
     let implicit = || {
         let mut table = Table::new();
         table.set_implicit(true);
@@ -323,18 +358,18 @@ pub(crate) fn set_hook_policy(document: &mut DocumentMut, agent: &str, policy: O
     let Some(hooks) = hooks.as_table_like_mut() else {
         return;
     };
-    if let Some(policy) = policy {
+    if let Some(item) = item {
         let hook = hooks
             .entry(agent)
             .or_insert_with(|| Item::Table(Table::new()));
         if let Some(hook) = hook.as_table_like_mut() {
-            hook.insert("policy", value(policy));
+            hook.insert(key, item);
         }
         return;
     }
     let hook = hooks.get_mut(agent).and_then(Item::as_table_like_mut);
     let is_empty = hook.is_some_and(|hook| {
-        hook.remove("policy");
+        hook.remove(key);
         hook.is_empty()
     });
     if is_empty {

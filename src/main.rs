@@ -23,6 +23,7 @@ mod ports;
 mod prove;
 mod random;
 mod reach;
+mod registries;
 mod setup;
 mod terminal;
 mod trust;

@@ -13,6 +13,7 @@ pub mod adapter;
 
 mod claude;
 mod command_fields;
+mod declared;
 mod entry;
 mod payload;
 mod places;

@@ -1,10 +1,10 @@
 //! The decision.
 
 use boxery_pin::Mode;
-use boxery_policy::Policy;
+use boxery_policy::{Action, Policy};
 
 use crate::allow::allowed;
-use crate::judge::{self, Judgement, judge};
+use crate::judge::{self, Judgement, judge, judge_declared};
 use crate::own::{Naming, OwnCall, OwnContext, parse_own_call};
 use crate::words::quote_word;
 use crate::{
@@ -60,7 +60,7 @@ pub fn decide_unresolved(
             Ruling::deny(refusal.rule, refusal.reason.clone())
         }
         ToolAction::Files { paths } => files(paths, questions),
-        ToolAction::OwnMcp | ToolAction::Other => match refusal.scope {
+        ToolAction::Fetch { .. } | ToolAction::OwnMcp | ToolAction::Other => match refusal.scope {
             Scope::Everything => Ruling::deny(refusal.rule, refusal.reason.clone()),
             Scope::Commands => Ruling::pass("other-tool"),
         },
@@ -85,7 +85,14 @@ fn before_tool(call: &ToolCall, situation: &Situation<'_>) -> Ruling {
         ToolAction::Files { .. } if situation.allow_tools.contains(&call.tool) => {
             Ruling::pass("allow-tools")
         }
-        ToolAction::Files { paths } => files(paths, situation.questions),
+        ToolAction::Files { paths } => match files(paths, situation.questions) {
+            Ruling {
+                decision: Decision::Pass,
+                ..
+            } => declared_writes(paths, situation.questions),
+            refused => refused,
+        },
+        ToolAction::Fetch { urls } => declared_urls(urls, situation.questions),
         ToolAction::Carrier { field, command } => carrier(call, field, command, situation),
         ToolAction::Shell {
             command,
@@ -101,7 +108,10 @@ fn stops<'a>(call: &ToolCall, situation: &'a Situation<'_>) -> Option<&'a Refusa
     let runs_commands = match &call.action {
         ToolAction::Shell { .. } => true,
         ToolAction::Carrier { .. } => !situation.allow_tools.contains(&call.tool),
-        ToolAction::Files { .. } | ToolAction::OwnMcp | ToolAction::Other => false,
+        ToolAction::Files { .. }
+        | ToolAction::Fetch { .. }
+        | ToolAction::OwnMcp
+        | ToolAction::Other => false,
     };
     match refusal.scope {
         Scope::Everything => Some(refusal),
@@ -122,6 +132,39 @@ fn files(paths: &[String], questions: &dyn Questions) -> Ruling {
         }
     }
     Ruling::pass("file-tool")
+}
+
+/// The policy's word on paths that a tool writes, where the user wants it.
+fn declared_writes(paths: &[String], questions: &dyn Questions) -> Ruling {
+    let preflight = questions.preflight();
+    if !preflight.files {
+        return Ruling::pass("file-tool");
+    }
+    let folder = preflight.folder.as_deref();
+    let writes = paths.iter().map(|path| Action::Write { path, folder });
+    declared(writes, questions).unwrap_or_else(|| Ruling::pass("file-tool"))
+}
+
+/// The policy's word on URLs that a tool reaches, where the user wants it.
+fn declared_urls(urls: &[String], questions: &dyn Questions) -> Ruling {
+    let refused = questions
+        .preflight()
+        .urls
+        .then(|| declared(urls.iter().map(|url| Action::Url(url)), questions));
+    refused
+        .flatten()
+        .unwrap_or_else(|| Ruling::pass("other-tool"))
+}
+
+fn declared<'a>(
+    actions: impl IntoIterator<Item = Action<'a>>,
+    questions: &dyn Questions,
+) -> Option<Ruling> {
+    let denial = match questions.policy() {
+        Ok(policy) => judge_declared(policy, actions)?,
+        Err(why) => judge::broken(&why),
+    };
+    Some(Ruling::refuse(denial))
 }
 
 fn carrier(call: &ToolCall, field: &str, command: &str, situation: &Situation<'_>) -> Ruling {
@@ -158,7 +201,10 @@ fn skill_shell(call: &ToolCall, situation: &Situation<'_>) -> Ruling {
     }
     let command = match &call.action {
         ToolAction::Shell { command, .. } | ToolAction::Carrier { command, .. } => command.as_str(),
-        ToolAction::Files { .. } | ToolAction::OwnMcp | ToolAction::Other => "COMMAND",
+        ToolAction::Files { .. }
+        | ToolAction::Fetch { .. }
+        | ToolAction::OwnMcp
+        | ToolAction::Other => "COMMAND",
     };
     if let Judgement::Refused(denial) = judged(command, situation) {
         return Ruling::refuse(denial);

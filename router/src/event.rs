@@ -95,6 +95,11 @@ pub enum ToolAction {
         /// Every path that it names, as given; relative ones to the call's directory.
         paths: Vec<String>,
     },
+    /// A tool that reaches what these URLs name.
+    Fetch {
+        /// Every URL that it names, as given.
+        urls: Vec<String>,
+    },
     /// A tool of boxery's own MCP server.
     OwnMcp,
     /// Anything else.

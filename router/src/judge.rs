@@ -59,6 +59,20 @@ fn denied(rule: &Matched) -> Denial {
     }
 }
 
+/// Judge what a tool declares that it is about to do.
+pub(crate) fn judge_declared<'a>(
+    policy: &Policy,
+    actions: impl IntoIterator<Item = Action<'a>>,
+) -> Option<Denial> {
+    actions
+        .into_iter()
+        .find_map(|action| match policy.evaluate(action) {
+            Verdict::Allow => None,
+            Verdict::Deny { rule, .. } => Some(denied(&rule)),
+            Verdict::Unclear { reason, .. } => Some(unclear(policy, &reason)),
+        })
+}
+
 /// The denial of what can't be told before it runs, where a policy file says that it
 /// matters.
 pub(crate) fn unclear(policy: &Policy, reason: &str) -> Denial {

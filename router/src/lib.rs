@@ -37,7 +37,8 @@ pub use judge::{Denial, Judgement, judge};
 pub use protect::ProtectedPaths;
 pub use review::{Finding, PlainCommand, review};
 pub use situation::{
-    Approval, LocalShell, Place, ProofState, Questions, Refusal, Scope, Situation, UserVerdict,
+    Approval, LocalShell, Place, Preflight, ProofState, Questions, Refusal, Scope, Situation,
+    UserVerdict,
 };
 pub use store::{
     Alarm, Alarms, CallKey, CallNote, CallOutcome, Calls, ExecutableId, JudgedBy, LastSeen, Proof,

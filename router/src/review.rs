@@ -77,6 +77,7 @@ pub fn review(call: &ToolCall, outcome: &ToolOutcome, note: Option<&CallNote>) -
             ToolAction::Shell { .. } => Finding::Unseen,
             ToolAction::Carrier { .. }
             | ToolAction::Files { .. }
+            | ToolAction::Fetch { .. }
             | ToolAction::OwnMcp
             | ToolAction::Other => Finding::Fine,
         };

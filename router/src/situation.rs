@@ -123,8 +123,22 @@ pub enum UserVerdict {
     None,
 }
 
+/// What agents' own file and fetch tools declare, as far as the policy has a say in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preflight {
+    /// Whether the paths that they write are judged.
+    pub files: bool,
+    /// Whether the URLs that they reach are.
+    pub urls: bool,
+    /// The folder that relative paths stand in.
+    pub folder: Option<String>,
+}
+
 /// Looked up only when the answer decides something.
 pub trait Questions {
+    /// Which of other tools' inputs the policy judges: the user's choice.
+    fn preflight(&self) -> Preflight;
+
     /// The policy that holds for the call, or why it can't be used.
     fn policy(&self) -> Result<&Policy, String>;
 

@@ -219,7 +219,10 @@ fn keep_denial(call: &boxery_router::ToolCall, ruling: Ruling, failure: &Failure
         (Decision::Deny { .. }, _)
         | (
             Decision::Pass | Decision::Tell { .. },
-            ToolAction::Files { .. } | ToolAction::OwnMcp | ToolAction::Other,
+            ToolAction::Files { .. }
+            | ToolAction::Fetch { .. }
+            | ToolAction::OwnMcp
+            | ToolAction::Other,
         ) => ruling.decision,
         (
             Decision::Pass

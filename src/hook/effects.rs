@@ -144,7 +144,10 @@ fn decision_event(hook: &Hook<'_>, call: &ToolCall, ruling: &Ruling) -> Event {
 fn command(call: &ToolCall) -> Option<&str> {
     match &call.action {
         ToolAction::Shell { command, .. } | ToolAction::Carrier { command, .. } => Some(command),
-        ToolAction::Files { .. } | ToolAction::OwnMcp | ToolAction::Other => None,
+        ToolAction::Files { .. }
+        | ToolAction::Fetch { .. }
+        | ToolAction::OwnMcp
+        | ToolAction::Other => None,
     }
 }
 

@@ -7,15 +7,15 @@ use std::io;
 use boxery_pin::{Mode, PathMap, Resolved, VmName};
 use boxery_policy::Policy;
 use boxery_router::{
-    Alarms, Approval, GitPlaces, LocalShell, Place, ProofState, Proofs, ProtectedPaths, Questions,
-    Refusal, Ruling, Scope, Situation, UserVerdict, git_hazard,
+    Alarms, Approval, GitPlaces, LocalShell, Place, Preflight, ProofState, Proofs, ProtectedPaths,
+    Questions, Refusal, Ruling, Scope, Situation, UserVerdict, git_hazard,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::agent_process::{agent_process, executable_of};
 use super::answer::{Hook, line};
 use super::protected::protected_paths;
-use crate::config::{Config, Vm};
+use crate::config::{Config, Declared, Vm};
 use crate::error::Failure;
 use crate::policy::{Caller, InForce};
 use crate::{env, place};
@@ -109,6 +109,18 @@ pub(crate) fn in_force(hook: &Hook<'_>, pinned: &Pinned) -> Result<InForce, Fail
 }
 
 impl Questions for Answers<'_> {
+    fn preflight(&self) -> Preflight {
+        let chosen = self
+            .pinned
+            .map(|pinned| pinned.config.hook_preflight(&self.hook.event.agent.0))
+            .unwrap_or_default();
+        Preflight {
+            files: chosen.contains(&Declared::Files),
+            urls: chosen.contains(&Declared::Urls),
+            folder: self.hook.folder.as_ref().map(ToString::to_string),
+        }
+    }
+
     fn policy(&self) -> Result<&Policy, String> {
         self.in_force().map(|in_force| &in_force.policy)
     }

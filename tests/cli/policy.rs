@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::hook::reason;
+use crate::hook::{is_silent, reason};
 use crate::scene::{Scene, answer, feed, utf8, write};
 use crate::support::Sandbox;
 
@@ -446,4 +446,50 @@ fn what_is_for_people_is_refused_to_an_agent(#[case] words: &[&str]) {
         said.starts_with("exit: 1\n") && said.contains("is not for an agent"),
         "{said}"
     );
+}
+
+#[test]
+fn install_has_the_policy_judge_what_other_tools_declare_and_takes_it_back() {
+    let scene = Scene::guarded();
+    write(
+        &scene.project().join("fence.json"),
+        r#"{"filesystem": {"allowWrite": ["."]}, "network": {"allowedDomains": ["docs.example"]}}"#,
+    );
+    let ask = |tool: &str, input: &Value| scene.hook(&scene.call("PreToolUse", tool, input));
+    let etc = json!({ "file_path": "/srv/other/a.rs", "content": "" });
+    let own = json!({ "file_path": "src/a.rs", "content": "" });
+    let evil = json!({ "url": "https://evil.example/", "prompt": "x" });
+    let docs = json!({ "url": "https://docs.example/", "prompt": "x" });
+    for (tool, input) in [("Write", &etc), ("WebFetch", &evil)] {
+        assert!(is_silent(&ask(tool, input)), "off unless the user wants it");
+    }
+
+    let words = [
+        "hook",
+        "install",
+        "claude-code",
+        "--preflight",
+        "files,urls",
+    ];
+    let said = scene.sandbox.run(&words);
+    assert!(
+        said.contains("set `hook.claude-code.preflight = [\"files\", \"urls\"]`"),
+        "{said}"
+    );
+    let denied = answer(&ask("Write", &etc));
+    assert!(
+        reason(&denied).contains("filesystem.allowWrite"),
+        "{denied}"
+    );
+    let denied = answer(&ask("WebFetch", &evil));
+    assert!(
+        reason(&denied).contains("network.allowedDomains"),
+        "{denied}"
+    );
+    assert!(is_silent(&ask("Write", &own)));
+    assert!(is_silent(&ask("WebFetch", &docs)));
+
+    let words = ["hook", "install", "claude-code", "--preflight", "none"];
+    scene.sandbox.run(&words);
+    assert!(is_silent(&ask("Write", &etc)));
 }

@@ -215,3 +215,40 @@ fn a_typo_of_a_policy_is_told_with_a_sessions_first_result() {
         "{second}"
     );
 }
+
+#[test]
+fn show_asks_a_vm_what_registries_stands_for() {
+    let scene = scene("");
+    write(
+        &scene.project().join("fence.json"),
+        r#"{"network": {"allowedDomains": ["registries"]}}"#,
+    );
+    let words = ["policy", "show", "--vm", "dev", "--json"];
+    let output = scene.sandbox.boxery(words).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let registries = &shown["registries"];
+    let hosts = registries["hosts"].as_array().unwrap();
+    let unknown = registries["unknown"].as_array().unwrap();
+    // Which tools are there is the machine's; each host has a source, each gap a remedy.
+    assert!(
+        hosts.iter().all(|host| host["source"].is_string()),
+        "{shown}"
+    );
+    assert!(
+        unknown.iter().all(|gap| gap["remedy"].is_string()),
+        "{shown}"
+    );
+    assert!(!hosts.is_empty() || !unknown.is_empty(), "{shown}");
+
+    let output = scene
+        .sandbox
+        .boxery(["policy", "show", "--vm", "dev"])
+        .output()
+        .unwrap();
+    assert!(
+        said(&output).contains("`registries` on dev:"),
+        "{}",
+        said(&output)
+    );
+}

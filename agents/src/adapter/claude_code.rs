@@ -14,7 +14,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::claude::{
     self, ClaudeRules, Facts, Sources, is_foreign_tool_event, reply_to_unreadable,
 };
-use crate::command_fields::{find_all_paths, find_command, find_patch_paths, find_paths};
+use crate::command_fields::{find_all_paths, find_command};
+use crate::declared::declared;
 use crate::payload::{self, Node};
 use crate::{
     Adapter, DecodeError, HookEnvironment, InstallScope, Reply, SettingsPaths, Surroundings,
@@ -185,10 +186,10 @@ fn action(root: &Node, tool: &str, input: &Node) -> Result<ToolAction, String> {
         }),
         _ => Err(format!("`{tool}` has no `command` that is a string")),
     };
-    let files = |paths: Vec<String>| match paths.as_slice() {
-        [] => Err(format!("`{tool}` names no file")),
-        _ => Ok(ToolAction::Files { paths }),
-    };
+    // The `command` of `fs_write` is the name of an operation, that of `apply_patch` a patch.
+    if let Some(declared) = declared(NAME, tool, input) {
+        return declared;
+    }
     match tool {
         // Its other form watches a web socket and has no command.
         "Monitor" if input.get("command").is_none() && input.members().is_some() => {
@@ -196,9 +197,6 @@ fn action(root: &Node, tool: &str, input: &Node) -> Result<ToolAction, String> {
         }
         "Bash" | "Monitor" => shell(ShellDialect::Posix, true),
         "PowerShell" => shell(ShellDialect::PowerShell, false),
-        // The `command` of `fs_write` is the name of an operation.
-        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "fs_write" => files(find_paths(input)),
-        "apply_patch" => files(find_patch_paths(input)),
         _ if is_own_tool(tool) && is_own_server(root.get("mcp_server")) => Ok(ToolAction::OwnMcp),
         _ => Ok(match find_command(input) {
             Some((field, command)) => ToolAction::Carrier { field, command },

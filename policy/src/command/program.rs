@@ -203,6 +203,7 @@ fn calls(language: &str, program: &str) -> Vec<Call> {
     let mut reader = Reader {
         text: program,
         at: 0,
+        unclosed: Vec::new(),
     };
     let mut before = String::new();
     while let Some(letter) = reader.peek() {
@@ -212,13 +213,18 @@ fn calls(language: &str, program: &str) -> Vec<Call> {
                 "node" | "bun" | "deno" | "awk" | "m4" | "emacs" | ""
             )
         {
-            if let Some(text) = reader.literal() {
-                found.push(Call::Text(text));
+            match reader.literal() {
+                Some(text) => found.push(Call::Text(text)),
+                None => reader.at += 1,
             }
             before.clear();
         } else if matches!(letter, '"' | '\'' | '`') {
             let piped = before.trim_end().ends_with('|');
-            let Some(text) = reader.literal() else { break };
+            let Some(text) = reader.literal() else {
+                // An apostrophe in a comment, say.
+                reader.at += 1;
+                continue;
+            };
             // awk: `"…" | getline`, `print | "…"`; perl and ruby: `open "|…"`.
             if language == "awk" && (piped || reader.rest().trim_start().starts_with('|')) {
                 found.push(Call::Text(text));
@@ -304,6 +310,8 @@ fn call(reader: &mut Reader<'_>, found: &mut Vec<Call>) {
 struct Reader<'t> {
     text: &'t str,
     at: usize,
+    /// Quotes that no other one closes any more.
+    unclosed: Vec<char>,
 }
 
 impl<'t> Reader<'t> {
@@ -336,6 +344,9 @@ impl<'t> Reader<'t> {
     /// A text in quotes that begins here.
     fn literal(&mut self) -> Option<String> {
         let quote = self.peek()?;
+        if self.unclosed.contains(&quote) {
+            return None;
+        }
         let mut text = String::new();
         let mut letters = self.rest().char_indices().skip(1);
         while let Some((at, letter)) = letters.next() {
@@ -353,6 +364,7 @@ impl<'t> Reader<'t> {
                 letter => text.push(letter),
             }
         }
+        self.unclosed.push(quote);
         None
     }
 
@@ -425,6 +437,8 @@ mod tests {
     #[case::awk("awk", "BEGIN { \"a b\" | getline; print | \"c\" }", &["a b", "c"])]
     #[case::printed("python", "print('a b')", &[])]
     #[case::open_end("python", "system('a", &[])]
+    #[case::open_backtick("perl", "print `a", &[])]
+    #[case::apostrophe("python", "# it's\nos.system(\"a b\")", &["a b"])]
     fn a_program_says_what_it_starts(
         #[case] language: &str,
         #[case] text: &str,

@@ -71,6 +71,14 @@ impl Facts {
         Self(facts)
     }
 
+    /// The value of a variable, if it is set.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.0.iter().find_map(|fact| match &fact.from {
+            From::Variable(known) if known == name => Some(fact.text.trim_end()),
+            From::Variable(_) | From::File(_) | From::Tool { .. } => None,
+        })
+    }
+
     /// What a tool answered, if it is there.
     pub(super) fn answer(&self, tool: &str, question: &str) -> Option<&str> {
         self.0.iter().find_map(|fact| match &fact.from {

@@ -20,7 +20,7 @@ tool() {
     echo
 }
 
-for name in PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS UV_INDEX_URL UV_DEFAULT_INDEX; do
+for name in HOME PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS UV_INDEX_URL UV_DEFAULT_INDEX; do
     eval "value=\${$name-}"
     [ -z "$value" ] || printf '=env %s\n>%s\n' "$name" "$value"
 done

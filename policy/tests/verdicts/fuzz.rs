@@ -212,6 +212,8 @@ const MIB: usize = 1 << 20;
 #[case::options("tar --to-command=a ".repeat(MIB / 20))]
 #[case::python(format!("python -c '{}'", "system(\"a\");".repeat(MIB / 14)))]
 #[case::open_python(format!("python -c '{}'", "system(".repeat(MIB / 8)))]
+#[case::open_quotes_in_perl(format!("perl -e '{}'", "`system(\"\\".repeat(MIB / 10)))]
+#[case::apostrophes_in_python(format!("python -c \"{}\"", "system('".repeat(MIB / 9)))]
 #[case::awk_pipes(format!("awk '{}'", "\"a\"|".repeat(MIB / 5)))]
 #[case::seds(format!("sed '{}'", "s/a/b/e;".repeat(MIB / 9)))]
 #[case::written("echo a > x; bash x; ".repeat(MIB / 22))]

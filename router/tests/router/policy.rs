@@ -3,7 +3,8 @@
 
 use crate::support::{Answers, BINARY, World, bash, before, call, policy, posix};
 use boxery_router::{
-    Decision, EventKind, HookEvent, Place, Ruling, ShellDialect, Situation, ToolAction, decide,
+    Decision, EventKind, HookEvent, Place, Preflight, Ruling, ShellDialect, Situation, ToolAction,
+    decide,
 };
 use rstest::rstest;
 
@@ -211,5 +212,85 @@ fn powershell_on_the_vm_cannot_be_judged() {
         };
         let event = before("PowerShell", action.clone());
         assert_eq!(decide(&event, &situation).rule, rule);
+    }
+}
+
+const DECLARED: &str = r#"{"filesystem": {"allowWrite": ["/p"], "denyWrite": ["**/.env"]},
+    "network": {"allowedDomains": ["docs.example"]}}"#;
+
+fn write(path: &str) -> ToolAction {
+    ToolAction::Files {
+        paths: vec!["src/ok.rs".to_owned(), path.to_owned()],
+    }
+}
+
+fn fetch(url: &str) -> ToolAction {
+    ToolAction::Fetch {
+        urls: vec!["https://docs.example/".to_owned(), url.to_owned()],
+    }
+}
+
+#[rstest]
+#[case::writable(write("src/a.rs"), "file-tool")]
+#[case::absolute(write("/p/a.rs"), "file-tool")]
+#[case::not_writable(write("/etc/passwd"), "policy")]
+#[case::out_of_the_folder(write("../x"), "policy")]
+#[case::denied(write("web/.env"), "policy")]
+#[case::dangerous(write(".gitmodules"), "policy")]
+#[case::protected_first(write("fence.json"), "protected-file")]
+#[case::known_host(fetch("https://docs.example/a"), "other-tool")]
+#[case::other_host(fetch("https://evil.example/"), "policy")]
+#[case::no_url(fetch("docs.example"), "policy")]
+fn what_other_tools_declare_is_judged_where_the_user_wants_it(
+    #[case] action: ToolAction,
+    #[case] rule: &str,
+) {
+    let preflight = Preflight {
+        files: true,
+        urls: true,
+        folder: Some("/p".to_owned()),
+    };
+    let answers = |preflight: Preflight| Answers {
+        policy: Ok(crate::support::policy(Some(DECLARED))),
+        preflight,
+        ..Answers::default()
+    };
+    let on = World {
+        answers: answers(preflight),
+        ..World::default()
+    };
+    for situation in everywhere(&on) {
+        assert_eq!(decide(&before("T", action.clone()), &situation).rule, rule);
+    }
+    let off = World {
+        answers: answers(Preflight::default()),
+        ..World::default()
+    };
+    let unasked = decide(&before("T", action), &everywhere(&off)[0]).rule;
+    assert!(
+        matches!(unasked, "file-tool" | "other-tool" | "protected-file"),
+        "{unasked}"
+    );
+}
+
+#[test]
+fn a_policy_that_cannot_be_used_refuses_what_would_be_judged_by_it() {
+    let world = World {
+        answers: Answers {
+            policy: Err("it can't be parsed".to_owned()),
+            preflight: Preflight {
+                files: true,
+                urls: true,
+                folder: None,
+            },
+            ..Answers::default()
+        },
+        ..World::default()
+    };
+    for action in [write("a"), fetch("https://docs.example/")] {
+        for situation in everywhere(&world) {
+            let ruling = decide(&before("T", action.clone()), &situation);
+            assert_eq!(denial(&ruling).0, "policy-broken");
+        }
     }
 }

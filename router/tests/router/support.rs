@@ -3,8 +3,8 @@
 use boxery_pin::{Mode, RemotePath, VmName};
 use boxery_policy::{Found, Places, Policy, Reader, Roots, find_policy, resolve_policy};
 use boxery_router::{
-    AgentId, Approval, EventKind, HookEvent, LocalShell, Place, ProofState, Questions, SessionId,
-    ShellDialect, Situation, ToolAction, ToolCall, UserVerdict,
+    AgentId, Approval, EventKind, HookEvent, LocalShell, Place, Preflight, ProofState, Questions,
+    SessionId, ShellDialect, Situation, ToolAction, ToolCall, UserVerdict,
 };
 use camino::Utf8Path;
 
@@ -22,6 +22,7 @@ pub(crate) struct Answers {
     pub(crate) protected: &'static [&'static str],
     pub(crate) project: &'static [&'static str],
     pub(crate) policy: Result<Policy, String>,
+    pub(crate) preflight: Preflight,
 }
 
 impl Default for Answers {
@@ -33,6 +34,7 @@ impl Default for Answers {
             protected: &["fence.json"],
             project: &["src/a.txt", "fence.json"],
             policy: Ok(policy(None)),
+            preflight: Preflight::default(),
         }
     }
 }
@@ -69,6 +71,10 @@ pub(crate) fn policy(text: Option<&str>) -> Policy {
 }
 
 impl Questions for Answers {
+    fn preflight(&self) -> Preflight {
+        self.preflight.clone()
+    }
+
     fn policy(&self) -> Result<&Policy, String> {
         self.policy.as_ref().map_err(Clone::clone)
     }

@@ -40,6 +40,9 @@ pub(crate) struct Args {
     no_mcp: bool,
     #[command(flatten)]
     policy: Policy,
+    /// Have the policy judge what the agent's own file and fetch tools declare too
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    preflight: Vec<DeclaredArg>,
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -52,6 +55,28 @@ enum ModeArg {
     Guard,
     /// Run the agent's own shell calls in the VM
     Redirect,
+}
+
+/// What tools declare, as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DeclaredArg {
+    /// The paths that they write
+    Files,
+    /// The URLs that they reach
+    Urls,
+    /// Nothing any more
+    None,
+}
+
+impl DeclaredArg {
+    /// Its word in the configuration.
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Files => Some("files"),
+            Self::Urls => Some("urls"),
+            Self::None => None,
+        }
+    }
 }
 
 impl From<ModeArg> for Mode {
@@ -144,6 +169,15 @@ fn set_config(args: &Args, policy: Option<&str>, app: &App) -> Result<(), Failur
         let names = agents.iter().map(|adapter| adapter.name());
         lines.extend(names.map(|agent| format!("hook.{agent}.policy = \"{policy}\"")));
     }
+    let declared: Vec<&str> = args
+        .preflight
+        .iter()
+        .filter_map(|declared| declared.word())
+        .collect();
+    if !args.preflight.is_empty() {
+        let names = agents.iter().map(|adapter| adapter.name());
+        lines.extend(names.map(|agent| format!("hook.{agent}.preflight = {declared:?}")));
+    }
     if lines.is_empty() {
         return Ok(());
     }
@@ -159,6 +193,11 @@ fn set_config(args: &Args, policy: Option<&str>, app: &App) -> Result<(), Failur
         }
         if args.auto_approve {
             document.insert("auto_approve", value(true));
+        }
+        if !args.preflight.is_empty() {
+            for adapter in &agents {
+                config::set_hook_preflight(document, adapter.name(), &declared);
+            }
         }
         if policy.is_some() {
             for adapter in &agents {

@@ -85,7 +85,7 @@ fn uninstall(
     Ok(())
 }
 
-/// Once no entry is left, the agent's hook isn't held to a policy of its own any more.
+/// Once no entry is left, nothing is said of the agent's hook any more.
 fn release(
     args: &Args,
     app: &App,
@@ -99,12 +99,13 @@ fn release(
         .is_empty();
     let is_held = app
         .config()
-        .is_ok_and(|config| config.hook_policy(name).is_some());
+        .is_ok_and(|config| config.hook.contains_key(name));
     if args.dry_run || is_installed || !is_held {
         return Ok(());
     }
     config::edit(&app.config_path(), |document| {
         config::set_hook_policy(document, name, None);
+        config::set_hook_preflight(document, name, &[]);
     })
 }
 

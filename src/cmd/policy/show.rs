@@ -1,6 +1,8 @@
 //! `boxery policy show`.
 
+use boxery_pin::VmName;
 use boxery_policy::Origin;
+use boxery_policy::registries::Registries;
 use serde_json::{Value, json};
 
 use super::Whose;
@@ -9,6 +11,7 @@ use crate::config::Config;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{InForce, Part, Standing, accept_line, accepts};
+use crate::registries;
 
 /// Print the policy that holds here, with everything that it extends
 ///
@@ -19,6 +22,9 @@ use crate::policy::{InForce, Part, Standing, accept_line, accepts};
 pub(crate) struct Args {
     #[command(flatten)]
     whose: Whose,
+    /// Ask this VM too what `registries` stands for there
+    #[arg(long, value_name = "NAME")]
+    vm: Option<VmName>,
     /// Print one JSON object with origins, trust and warnings instead
     #[arg(long)]
     json: bool,
@@ -26,8 +32,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let (config, in_force) = args.whose.find(app)?;
+    let asked = match &args.vm {
+        Some(name) => {
+            let vm = config.vm(name)?;
+            Some((name, registries::find(app, name, vm, &in_force)?))
+        }
+        None => None,
+    };
     if args.json {
-        app.ui.line(to_json(&config, &in_force));
+        let mut json = to_json(&config, &in_force);
+        if let Some((_, found)) = &asked {
+            json["registries"] = registries_json(found);
+        }
+        app.ui.line(json);
         return Ok(Exit::Done);
     }
     for part in &in_force.parts {
@@ -46,10 +63,36 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     for line in enforcement(app, &config, &in_force) {
         app.ui.say(line);
     }
+    if let Some((name, found)) = &asked {
+        app.ui.say(format_args!("`registries` on {name}:"));
+        for host in &found.hosts {
+            app.ui.say(format_args!("  {}: {}", host.host, host.source));
+        }
+        for unknown in &found.unknown {
+            app.ui.say(format_args!(
+                "careful: {} To settle it: {}",
+                unknown.reason, unknown.remedy
+            ));
+        }
+    }
     for warning in in_force.warnings() {
         app.ui.say(format_args!("careful: {warning}"));
     }
     Ok(Exit::Done)
+}
+
+fn registries_json(found: &Registries) -> Value {
+    let hosts: Vec<Value> = found
+        .hosts
+        .iter()
+        .map(|host| json!({ "host": host.host, "source": host.source }))
+        .collect();
+    let unknown: Vec<Value> = found
+        .unknown
+        .iter()
+        .map(|unknown| json!({ "tool": unknown.tool, "reason": unknown.reason, "remedy": unknown.remedy }))
+        .collect();
+    json!({ "hosts": hosts, "unknown": unknown })
 }
 
 /// What a policy is, in one line.
