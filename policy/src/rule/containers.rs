@@ -74,7 +74,8 @@ fn holds_the_machine(program: &str, command: &Command<'_>) -> Option<(&'static s
             letters.and_then(|letters| letters.find(|letter: char| !"ditqP".contains(letter)));
         let (takes_next, value) = match (letters, valued, glued) {
             (Some(letters), Some(start), _) => {
-                let rest = &word[2 + start..];
+                let letter = letters[start..].chars().next().map_or(0, char::len_utf8);
+                let rest = &word[1 + start + letter..];
                 let value = rest.strip_prefix('=').unwrap_or(rest);
                 let volume = letters[start..].starts_with('v');
                 (rest.is_empty(), volume.then_some(value))

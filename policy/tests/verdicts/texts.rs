@@ -94,6 +94,8 @@ fn a_denied_command_is_found(#[case] text: &str) {
 #[case::lone_assignment("x=1")]
 #[case::only_redirection("> out")]
 #[case::blank(" \n\t ")]
+#[case::option_that_is_no_letter("docker run -i\u{85} x")]
+#[case::open_quote_of_another_language("osascript -e 'select`x in a'")]
 fn a_harmless_text_is_not_mistaken(#[case] text: &str) {
     assert_eq!(verdict(text), Verdict::Allow);
 }
