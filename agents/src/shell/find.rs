@@ -517,7 +517,7 @@ mod tests {
     #[case::heredoc("cat <<X\n$(rm x)\nX", "rm x")]
     #[case::heredoc_to_a_shell("bash <<'X'\nrm x\nX", "rm x")]
     #[case::herestring_to_a_shell("bash <<< 'rm x'", "rm x")]
-    #[case::test("[[ -n $(rm x) ]]", "rm x")]
+    #[case::brackets("[[ -n $(rm x) ]]", "rm x")]
     #[case::quoted_name("'r'm x", "rm x")]
     #[case::escaped_name("\\rm x", "rm x")]
     #[case::quoted_words("\"rm\" 'x'", "rm x")]

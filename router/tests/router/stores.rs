@@ -265,7 +265,7 @@ fn rewritten(text: &str) -> (CallNote, String) {
 #[case::rg("rg x", Some(PlainCommand::Rg))]
 #[case::find("find . -name x", Some(PlainCommand::Find))]
 #[case::diff("diff a b", Some(PlainCommand::Diff))]
-#[case::test("test -f x", Some(PlainCommand::Test))]
+#[case::test_of_a_file("test -f x", Some(PlainCommand::Test))]
 #[case::pipe("grep x f | wc -l", None)]
 #[case::list("grep x f; exit 1", None)]
 #[case::other("make", None)]
