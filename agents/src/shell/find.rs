@@ -530,7 +530,6 @@ mod tests {
     #[case::timeout("timeout -k 1 5 rm x", "rm x")]
     #[case::nice_nohup("nice -n 5 nohup rm x", "rm x")]
     #[case::xargs("ls | xargs -0 rm x", "rm x")]
-    #[case::find("find . -name y -exec rm x ';'", "rm x")]
     #[case::command("command rm x", "rm x")]
     #[case::exec("exec rm x", "rm x")]
     #[case::bash_c("bash -c 'rm x'", "rm x")]
@@ -546,6 +545,11 @@ mod tests {
     fn a_command_is_found_wherever_it_runs(#[case] text: &str, #[case] want: &str) {
         let found = find_commands(text).expect("a reading").commands;
         assert!(found.iter().any(|command| command == want), "{found:?}");
+    }
+
+    #[test]
+    fn what_find_runs_is_unclear() {
+        assert!(find_commands("find . -name y -exec rm x ';'").is_err());
     }
 
     #[rstest]
