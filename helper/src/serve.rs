@@ -194,7 +194,7 @@ impl Server {
                 Reply::SetUp(state.is_ok_and(|state| prepare::is_done(&state, script)))
             }
             Request::Ports => Reply::Ports(ports::list(&self.folders)),
-            Request::Put { .. } | Request::Get { .. } => {
+            Request::Put { .. } | Request::Get { .. } | Request::Sync { .. } => {
                 return self.copy(stream, decoder, &request).await;
             }
             Request::WatchPorts { whose } => {

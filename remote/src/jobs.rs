@@ -163,7 +163,7 @@ async fn ask(way: &Way, request: &Request) -> Result<Reply, RemoteError> {
 }
 
 /// An answer that says no, or that belongs to another question.
-fn unfit(reply: &Reply) -> RemoteError {
+pub(crate) fn unfit(reply: &Reply) -> RemoteError {
     match reply {
         Reply::Failed(failure) => refused(failure.clone(), false, &RunRequest::default()),
         _ => RemoteError::Helper {

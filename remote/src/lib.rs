@@ -29,6 +29,7 @@ mod route;
 mod run;
 mod scratch;
 mod ssh_config;
+pub mod sync;
 mod target;
 mod way;
 

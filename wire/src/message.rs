@@ -125,6 +125,12 @@ pub enum Request {
         /// What, from the user's home.
         path: Blob,
     },
+    /// Make a project and its copy the same. [`Reply::Started`], then what the crate
+    /// `sync` has to say: its `Ask` up and its `Answer` down.
+    Sync {
+        /// The copy's folder, from the user's home.
+        copy: Blob,
+    },
     /// Connect to a port of the VM's loopback. [`Reply::Started`], then bytes.
     Forward {
         /// The port.

@@ -3,6 +3,7 @@
 
 mod put;
 mod send;
+mod sync;
 mod talk;
 
 pub(crate) use talk::run;

@@ -10,7 +10,7 @@ use boxery_wire::{Blob, Decoder, Item, Reply, Request, Taken, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{put, send};
+use super::{put, send, sync};
 
 /// What is read at once.
 const PIECE: usize = 128 * 1024;
@@ -87,6 +87,7 @@ pub(crate) fn run() -> io::Result<()> {
             };
             talk.say(&taken)
         }
+        Request::Sync { copy } => sync::serve(talk, &home.join(OsStr::from_bytes(&copy))),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

@@ -247,6 +247,7 @@ impl Supervisor {
             | Request::WatchPorts { .. }
             | Request::Put { .. }
             | Request::Get { .. }
+            | Request::Sync { .. }
             | Request::Forward { .. } => (
                 Role::Leaving,
                 Some(Reply::Failed(Failure::Lost(Loss::Unknown))),
