@@ -9,4 +9,5 @@ mod rules;
 mod runs;
 mod state;
 mod support;
+mod sync;
 mod tree;

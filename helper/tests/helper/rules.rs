@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use boxery_wire::Request;
-use cargo_metadata::{DependencyKind, MetadataCommand};
 use tokio::process::Command;
 
 use crate::support::{Home, bash, eventually};
@@ -18,6 +17,7 @@ const PACKAGES: &[&str] = &[
     "bitflags",
     "blake3",
     "boxery-helper",
+    "boxery-sync",
     "boxery-wire",
     "bytes",
     "cfg-if",
@@ -33,6 +33,7 @@ const PACKAGES: &[&str] = &[
     "postcard",
     "rustix",
     "serde",
+    "serde_bytes",
     "serde_core",
     "signal-hook-registry",
     "socket2",
@@ -64,43 +65,22 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Asked of `cargo tree`: the metadata's features are also those of the tests.
 #[test]
 fn the_helper_is_made_of_these_packages() {
-    let metadata = MetadataCommand::new()
-        .manifest_path(folder().join("Cargo.toml"))
-        .other_options([
-            "--locked".to_owned(),
-            "--filter-platform=x86_64-unknown-linux-musl".to_owned(),
-        ])
-        .exec()
+    let words = "tree --locked -e normal,no-proc-macro --prefix none --format {p} \
+                 --target x86_64-unknown-linux-musl";
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(words.split_whitespace())
+        .current_dir(folder())
+        .output()
         .unwrap();
-    let resolve = metadata.resolve.as_ref().unwrap();
-    let is_macro = |id: &cargo_metadata::PackageId| {
-        let kinds = metadata[id]
-            .targets
-            .iter()
-            .map(cargo_metadata::Target::is_proc_macro);
-        kinds.into_iter().any(|one| one)
-    };
-    let helper = metadata
-        .workspace_packages()
-        .into_iter()
-        .find(|package| package.name == "boxery-helper")
-        .unwrap();
-    let (mut open, mut found) = (vec![&helper.id], BTreeSet::new());
-    while let Some(id) = open.pop() {
-        if is_macro(id) || !found.insert(metadata[id].name.as_str()) {
-            continue;
-        }
-        let node = resolve.nodes.iter().find(|node| &node.id == id).unwrap();
-        open.extend(node.deps.iter().filter_map(|dependency| {
-            let linked = dependency
-                .dep_kinds
-                .iter()
-                .any(|kind| kind.kind == DependencyKind::Normal);
-            linked.then_some(&dependency.pkg)
-        }));
-    }
+    assert!(output.status.success(), "{output:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let found: BTreeSet<&str> = lines
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     assert_eq!(found, PACKAGES.iter().copied().collect());
 }
 
