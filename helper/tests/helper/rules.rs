@@ -24,7 +24,6 @@ const PACKAGES: &[&str] = &[
     "cobs",
     "constant_time_eq",
     "cpufeatures",
-    "embedded-io",
     "errno",
     "libc",
     "linux-raw-sys",
