@@ -49,6 +49,22 @@ const GIT_VERBS: &[&str] = &[
     "whatchanged",
 ];
 
+/// Those of them that write, move or remove files of the project, settings and
+/// policies among them: an entry has to name them, `git` alone doesn't.
+const GIT_WRITERS: &[&str] = &[
+    "checkout",
+    "cherry-pick",
+    "merge",
+    "mv",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stash",
+    "switch",
+];
+
 /// Commands that talk to a remote. One on this machine runs programs of its own
 /// configuration, so the remote is the entry's or the repository's own.
 const GIT_REMOTE_VERBS: &[&str] = &["fetch", "push"];
@@ -104,13 +120,16 @@ pub(crate) fn allowed<'a>(
         return None;
     }
     let words = parse_simple_command(text).ok()?;
-    let (entry, named) = allow.iter().find_map(|entry| {
+    let covering = allow.iter().filter_map(|entry| {
         let named = parse_simple_command(entry).ok()?;
         words.starts_with(&named).then_some((entry, named.len()))
-    })?;
+    });
+    // The one that names the most.
+    let (entry, named) = covering.max_by_key(|(_, named)| *named)?;
     if is_git(&words[0])
         && (words[1..].iter().any(|word| is_dangerous_git_option(word))
             || !is_quiet_git_verb(&words, named)
+            || writes_protected_file(&words, named, questions)
             || questions.git_hazard().is_some())
     {
         return None;
@@ -129,6 +148,19 @@ fn is_quiet_git_verb(words: &[String], named: usize) -> bool {
             && words[named.max(2)..]
                 .iter()
                 .all(|word| word.starts_with('-'))
+}
+
+/// Whether a git command that writes files isn't the entry's own, or names one that is
+/// protected, or names files in a way that hides which.
+fn writes_protected_file(words: &[String], named: usize, questions: &dyn Questions) -> bool {
+    let Some((verb, operands)) = words.get(1..).and_then(<[String]>::split_first) else {
+        return false;
+    };
+    GIT_WRITERS.contains(&verb.as_str())
+        && (named < 2
+            || operands.iter().any(|word| {
+                word.contains([':', '*', '?', '[']) || questions.protected(word).is_some()
+            }))
 }
 
 fn is_git(program: &str) -> bool {

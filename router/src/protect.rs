@@ -14,12 +14,14 @@ pub struct ProtectedPaths {
     pub paths: Vec<(Utf8PathBuf, &'static str)>,
     /// Ends of paths that are protected wherever they lie, such as
     /// `.claude/settings.json`; a folder's covers what is below it. The last
-    /// component may end in `*`.
+    /// component may end in `*`. A hidden folder on the way counts too: another one
+    /// could be put in its place.
     pub tails: Vec<(String, &'static str)>,
     /// The user's home, for `~/`. What begins with a dot in it is protected too:
     /// programs on this machine read it, or run it.
     pub home: Option<Utf8PathBuf>,
-    /// Folders in such hidden ones that may be written all the same.
+    /// Folders that may be written all the same, in such hidden ones or above a
+    /// protected file: tools name the project by its top folder.
     pub open: Vec<Utf8PathBuf>,
 }
 
@@ -65,14 +67,15 @@ impl ProtectedPaths {
 
     fn check_one(&self, candidate: &Path) -> Option<&'static str> {
         let candidate = folded(candidate);
+        let mut open = self.open.iter().flat_map(|path| forms(path));
+        let is_open = open.any(|open| open == candidate);
         let by_path = self.paths.iter().find_map(|(path, what)| {
-            let written = folded(&lexical(path.as_std_path()));
-            let resolved = resolve(path.as_std_path()).map(|path| folded(&path));
             // A folder above a protected file can't be replaced either.
-            [Some(written), resolved]
+            forms(path)
                 .into_iter()
-                .flatten()
-                .any(|path| candidate.starts_with(&path) || path.starts_with(&candidate))
+                .any(|path| {
+                    candidate.starts_with(&path) || (!is_open && path.starts_with(&candidate))
+                })
                 .then_some(*what)
         });
         by_path
@@ -82,15 +85,15 @@ impl ProtectedPaths {
                 self.tails.iter().find_map(|(tail, what)| {
                     let tail = tail.to_lowercase();
                     let tail: Vec<&str> = tail.split('/').collect();
-                    names
-                        .windows(tail.len())
-                        .any(|window| {
-                            window
-                                .iter()
-                                .zip(&tail)
-                                .all(|(name, part)| matches(name, part))
-                        })
-                        .then_some(*what)
+                    let is_in_it = names.windows(tail.len()).any(|window| {
+                        window
+                            .iter()
+                            .zip(&tail)
+                            .all(|(name, part)| matches(name, part))
+                    });
+                    let is_on_the_way = tail[0].starts_with('.')
+                        && (1..tail.len()).any(|length| names.ends_with(&tail[..length]));
+                    (is_in_it || is_on_the_way).then_some(*what)
                 })
             })
     }
@@ -99,14 +102,6 @@ impl ProtectedPaths {
 impl ProtectedPaths {
     /// `candidate` is in lower case.
     fn check_hidden(&self, candidate: &Path) -> Option<&'static str> {
-        let forms = |path: &Utf8Path| {
-            let resolved = resolve(path.as_std_path());
-            [Some(lexical(path.as_std_path())), resolved]
-                .into_iter()
-                .flatten()
-                .map(|path| folded(&path))
-                .collect::<Vec<_>>()
-        };
         let hidden = forms(self.home.as_deref()?).iter().any(|home| {
             let below = candidate.strip_prefix(home).ok();
             let first = below.and_then(|below| below.iter().next());
@@ -116,6 +111,16 @@ impl ProtectedPaths {
         (hidden && !open.any(|open| candidate.starts_with(open)))
             .then_some("a hidden file of the user's home, which programs on this machine may run")
     }
+}
+
+/// `path` as written and with its links followed.
+fn forms(path: &Utf8Path) -> Vec<PathBuf> {
+    let written = lexical(path.as_std_path());
+    [Some(written), resolve(path.as_std_path())]
+        .into_iter()
+        .flatten()
+        .map(|path| folded(&path))
+        .collect()
 }
 
 fn matches(name: &str, pattern: &str) -> bool {
@@ -232,6 +237,9 @@ mod tests {
     #[case::local_settings("deep/er/.claude/settings.local.json", true)]
     #[case::other_case(".Claude/Settings.JSON", true)]
     #[case::hook_script(".claude/hooks/x/y.sh", true)]
+    #[case::folder_of_settings("deep/er/.claude", true)]
+    #[case::in_a_folder_of_settings(".claude/notes.md", false)]
+    #[case::like_a_folder_of_settings("x.claude", false)]
     #[case::hidden_in_the_home("~/.cargo/env", true)]
     #[case::hidden_folder("../.nvm", true)]
     #[case::the_agents_own_notes("~/.claude/plans/a.md", false)]

@@ -17,7 +17,7 @@ use super::answer::{Hook, line};
 use super::protected::protected_paths;
 use crate::config::{Config, Declared, Vm};
 use crate::error::Failure;
-use crate::policy::{Caller, InForce};
+use crate::policy::{Caller, InForce, policy_files};
 use crate::{env, place};
 
 /// A pin that can be used.
@@ -94,6 +94,25 @@ impl<'a> Answers<'a> {
     }
 }
 
+/// The files that make up policies, whether or not pin and configuration can be used.
+fn files_of_policies(hook: &Hook<'_>, pinned: Option<&Pinned>) -> Vec<Utf8PathBuf> {
+    let project = pinned.and_then(|pinned| place::pinned_project(&pinned.resolved));
+    let read = match pinned {
+        Some(_) => None,
+        None => hook.app.config().ok(),
+    };
+    let config = pinned.map(|pinned| &pinned.config).or(read.as_ref());
+    policy_files(
+        hook.app,
+        config.unwrap_or(&Config::default()),
+        Caller {
+            agent: Some(&hook.event.agent),
+            folder: &hook.real_folder(),
+            project: project.as_deref(),
+        },
+    )
+}
+
 /// The policy that holds for the call.
 pub(crate) fn in_force(hook: &Hook<'_>, pinned: &Pinned) -> Result<InForce, Failure> {
     let project = place::pinned_project(&pinned.resolved);
@@ -164,14 +183,10 @@ impl Questions for Answers<'_> {
         self.protected
             .get_or_init(|| {
                 let mut paths = protected_paths(self.hook, self.project);
-                let files = self.in_force().ok().into_iter().flat_map(InForce::files);
-                let named = self
-                    .pinned
-                    .and_then(|pinned| pinned.config.hook_policy(&self.hook.event.agent.0));
-                let named = named.filter(|name| name.starts_with('/'));
-                for path in files.chain(named.map(Utf8Path::new)) {
-                    paths.paths.push((path.to_owned(), "a policy file"));
-                }
+                let files = files_of_policies(self.hook, self.pinned).into_iter();
+                paths
+                    .paths
+                    .extend(files.map(|path| (path, "a policy file")));
                 paths
             })
             .check(path, self.hook.folder.as_deref())

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use boxery_policy::{FILE_NAMES, Found, Places, Reader};
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::app::App;
 
@@ -21,6 +21,14 @@ pub(crate) struct Disk {
     read: RefCell<BTreeMap<String, Found>>,
 }
 
+impl Disk {
+    /// Every path that was asked for, whatever lies there.
+    pub(super) fn asked(self) -> Vec<Utf8PathBuf> {
+        let read = self.read.into_inner();
+        read.into_keys().map(Utf8PathBuf::from).collect()
+    }
+}
+
 impl Reader for Disk {
     fn read(&self, path: &str) -> Found {
         let mut read = self.read.borrow_mut();
@@ -32,7 +40,7 @@ impl Reader for Disk {
     fn canonical(&self, path: &str) -> String {
         Utf8Path::new(path)
             .canonicalize_utf8()
-            .map_or_else(|_| path.to_owned(), camino::Utf8PathBuf::into_string)
+            .map_or_else(|_| path.to_owned(), Utf8PathBuf::into_string)
     }
 }
 

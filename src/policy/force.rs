@@ -2,8 +2,8 @@
 
 use boxery_pin::AgentId;
 use boxery_policy::{
-    Origin, Places, Policy, PolicyError, Resolved, Roots, Section, find_policy, find_user_policy,
-    resolve_policy,
+    FILE_NAMES, Origin, Places, Policy, PolicyError, Resolved, Roots, Section, find_policy,
+    find_user_policy, resolve_policy,
 };
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -98,14 +98,6 @@ impl InForce {
         Ok(Self { policy, parts })
     }
 
-    /// The files that it is read from, those that others extend included.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Utf8Path> {
-        let chains = self.parts.iter().flat_map(|part| &part.resolved.chain);
-        chains
-            .filter(|source| source.starts_with('/'))
-            .map(|source| Utf8Path::new(source.as_str()))
-    }
-
     /// What the user should know of these files, a line each.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = Vec::new();
@@ -117,6 +109,14 @@ impl InForce {
             }
         }
         warnings
+    }
+
+    /// The files that it is read from, those that others extend included.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Utf8Path> {
+        let chains = self.parts.iter().flat_map(|part| &part.resolved.chain);
+        chains
+            .filter(|source| source.starts_with('/'))
+            .map(|source| Utf8Path::new(source.as_str()))
     }
 
     /// The sections that have to be enforced where commands run, each with the policy
@@ -169,13 +169,7 @@ impl Search<'_> {
                 Some(folder) => find_policy(folder.as_str(), self.places, self.disk),
                 None => find_user_policy(self.places, self.disk),
             };
-            let above = match &origin {
-                Origin::Project(path) => Utf8Path::new(path)
-                    .parent()
-                    .and_then(Utf8Path::parent)
-                    .map(Utf8Path::to_owned),
-                Origin::User(_) | Origin::Hook(_) | Origin::Nobody => None,
-            };
+            let above = above(&origin);
             let part = self.part(origin)?;
             let last = part.standing != Standing::Untrusted;
             parts.push(part);
@@ -205,6 +199,47 @@ impl Search<'_> {
             key,
         })
     }
+}
+
+/// The folder in which the search goes on behind a project's policy.
+fn above(origin: &Origin) -> Option<Utf8PathBuf> {
+    match origin {
+        Origin::Project(path) => Utf8Path::new(path)
+            .parent()
+            .and_then(Utf8Path::parent)
+            .map(Utf8Path::to_owned),
+        Origin::User(_) | Origin::Hook(_) | Origin::Nobody => None,
+    }
+}
+
+/// The files that policies extend and hooks are held to: for `caller`, for the user
+/// elsewhere, for any hook; also those that can't be used, that don't hold while another
+/// one does, or that aren't there yet. Whoever writes one of them changes a policy.
+/// `fence.json` itself is known by its name, wherever it lies.
+pub(crate) fn policy_files(app: &App, config: &Config, caller: Caller<'_>) -> Vec<Utf8PathBuf> {
+    let places = places(app);
+    let disk = Disk::default();
+    // Only what is asked for on the way counts.
+    let look = |origin: Origin| drop(resolve_policy(origin, &places, &disk));
+    look(find_user_policy(&places, &disk));
+    let hooks = config.hook.values();
+    for name in hooks.filter_map(|hook| hook.policy.clone()) {
+        look(Origin::Hook(name));
+    }
+    for folder in [Some(caller.folder), caller.project].into_iter().flatten() {
+        let mut from = Some(folder.to_owned());
+        while let Some(folder) = from {
+            let origin = find_policy(folder.as_str(), &places, &disk);
+            from = above(&origin);
+            look(origin);
+        }
+    }
+    let mut files = disk.asked();
+    files.retain(|file| {
+        let name = file.file_name();
+        file.is_absolute() && name.is_none_or(|name| !FILE_NAMES.contains(&name))
+    });
+    files
 }
 
 /// The policy that the configuration calls `name`: a file's absolute path or a template.

@@ -12,7 +12,7 @@ mod trust;
 
 pub(crate) use accept::Accept;
 pub(crate) use disk::places;
-pub(crate) use force::{Caller, InForce, Part, Standing, read};
+pub(crate) use force::{Caller, InForce, Part, Standing, policy_files, read};
 pub(crate) use run::{Asked, Cleared, accept_line, accepts, clear};
 pub(crate) use told::Told;
 pub(crate) use trust::Trusted;

@@ -12,7 +12,7 @@ use super::disk::Disk;
 use crate::app::App;
 use crate::error::Failure;
 
-/// The trusted ones: an empty file for each, named by the digest of what it says.
+/// The trusted ones: a file for each, named by the digest of what it says, with its path.
 #[derive(Debug)]
 pub(crate) struct Trusted {
     folder: Utf8PathBuf,
@@ -35,14 +35,21 @@ impl Trusted {
         })
     }
 
-    /// Trust these files from now on.
-    pub(crate) fn add(&self, key: &str, about: &str) -> Result<(), Failure> {
+    /// Trust these files from now on, and no more what was trusted before at `path`:
+    /// an older text that comes back may be a looser one.
+    pub(crate) fn add(&self, key: &str, path: &str) -> Result<(), Failure> {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
+        for entry in self.folder.read_dir_utf8()? {
+            let entry = entry?;
+            if fs::read(entry.path())? == path.as_bytes() {
+                fs::remove_file(entry.path())?;
+            }
+        }
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(about.as_bytes())?;
+        file.write_all(path.as_bytes())?;
         file.as_file().sync_all()?;
         file.persist(self.folder.join(key))
             .map_err(|error| error.error)?;

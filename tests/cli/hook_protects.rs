@@ -34,6 +34,8 @@ fn a_server_named_boxery_passes_when_it_is_this_program(
 #[rstest]
 #[case::boxerys_own("mcp__files__write", json!({ "path": "~/.config/boxery/config.toml", "content": "x" }))]
 #[case::moved_there("mcp__files__move_file", json!({ "source": "x", "destination": "../home/.bashrc" }))]
+#[case::a_folder_put_in_its_place("mcp__files__move_file", json!({ "source": "scripts", "destination": "sub/.claude" }))]
+#[case::a_folder_taken_away("mcp__files__move_file", json!({ "source": "sub/.github/copilot", "destination": "x" }))]
 #[case::a_link_in_the_project("Write", json!({ "file_path": "tools/claude/settings.json", "content": "x" }))]
 #[case::read_by_a_start_up_file("Write", json!({ "file_path": "../home/env/setup.sh", "content": "x" }))]
 #[case::a_hooks_script("Write", json!({ "file_path": "scripts/fmt.sh", "content": "x" }))]

@@ -400,17 +400,83 @@ fn a_hook_that_is_held_to_what_is_no_policy_denies(#[case] policy: &str, #[case]
     assert!(reason(&answer).contains(want), "{answer}");
 }
 
-#[test]
-fn a_file_that_a_policy_extends_is_protected_like_the_policy() {
+#[rstest]
+#[case::by_the_project("project/fence.json", NO_PUSH)]
+#[case::that_cannot_be_read("project/fence.json", "{")]
+#[case::by_one_that_holds_no_more("home/.config/fence/fence.json", NO_PUSH)]
+#[case::by_the_hook("home/hook.json", NO_PUSH)]
+#[case::by_the_hook_that_cannot_be_read("home/hook.json", "{")]
+fn a_file_that_a_policy_extends_is_protected_like_the_policy(
+    #[case] policy: &str,
+    #[case] base: &str,
+    #[values(true, false)] is_there: bool,
+    #[values(true, false)] resolved: bool,
+) {
     let scene = Scene::guarded();
-    write(
-        &scene.project().join("fence.json"),
-        r#"{"extends": "./rules/base.jsonc"}"#,
-    );
-    write(&scene.project().join("rules/base.jsonc"), NO_PUSH);
-    let input = json!({ "file_path": "rules/base.jsonc", "content": "{}" });
-    let output = scene.hook(&scene.call("PreToolUse", "Write", &input));
-    assert!(reason(&answer(&output)).contains("a policy file"));
+    let top = scene.home();
+    let top = top.parent().unwrap();
+    let rules = scene.project().join("rules/base.jsonc");
+    write(&top.join(policy), &json!({ "extends": rules }).to_string());
+    if is_there {
+        write(&rules, base);
+    }
+    if policy.contains("config") {
+        write(&scene.project().join("fence.json"), "{}");
+        scene.sandbox.run(&["policy", "trust"]);
+    }
+    let vm = if resolved { "dev" } else { "gone" };
+    let hook = if policy.contains("hook") {
+        format!("[hook.claude-code]\npolicy = \"{top}/{policy}\"\n")
+    } else {
+        String::new()
+    };
+    scene.sandbox.configure(&format!(
+        "{hook}[vm.{vm}]\ntarget = \"me@dev\"\ndir = \"/vm\"\n"
+    ));
+    let change = |tool: &str, path: &str| {
+        let input = json!({ "file_path": path, "content": "{}" });
+        scene.hook(&scene.call("PreToolUse", tool, &input))
+    };
+    for path in ["rules/base.jsonc", &format!("{top}/{policy}")] {
+        let denied = change("Write", path);
+        assert!(reason(&answer(&denied)).contains("policy"), "{path}");
+    }
+    if resolved {
+        // Tools name the project by its top folder.
+        let read = change("mcp__git__status", scene.project().as_str());
+        assert!(read.stdout.is_empty(), "{read:?}");
+    }
+}
+
+#[test]
+fn hole_git_that_an_entry_names_takes_whole_folders() {
+    let scene = Scene::guarded();
+    write(&scene.project().join("fence.json"), NO_PUSH);
+    scene
+        .sandbox
+        .configure("allow = [\"git rm\"]\n[vm.dev]\ntarget = \"me@dev\"\ndir = \"/vm\"\n");
+    let asked = |text: &str| {
+        let input = json!({ "command": text });
+        scene.hook(&scene.call("PreToolUse", "Bash", &input))
+    };
+    assert!(reason(&answer(&asked("git rm -f fence.json"))).contains("vm_bash"));
+    assert!(asked("git rm -rf .").stdout.is_empty());
+}
+
+#[test]
+fn trust_in_a_new_text_ends_that_in_the_older_one() {
+    let scene = Scene::redirected();
+    let path = scene.project().join("fence.json");
+    for text in [r#"{"command": {"useDefaults": false}}"#, NO_PUSH] {
+        write(&path, text);
+        let said = scene.sandbox.run(&["policy", "trust"]);
+        assert!(said.contains("trusted [SCRATCH]/project"), "{said}");
+    }
+    write(&path, r#"{"command": {"useDefaults": false}}"#);
+    assert!(is_denied(&scene, "shutdown now"));
+    write(&path, NO_PUSH);
+    let shown = scene.sandbox.run(&["policy", "show"]);
+    assert!(shown.contains("fence.json, which you trust"), "{shown}");
 }
 
 #[test]

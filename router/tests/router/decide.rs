@@ -123,6 +123,22 @@ fn an_entry_for_git_allows_what_starts_no_program(#[case] command: &str, #[case]
 }
 
 #[rstest]
+#[case::named("git mv a b", true)]
+#[case::not_named("git rm a", false)]
+#[case::all_of_it("git checkout .", false)]
+#[case::protected("git mv x.json fence.json", false)]
+#[case::hidden_by_a_pattern("git mv 'fence.js*' x", false)]
+#[case::reads_a_protected_one("git log fence.json", true)]
+fn an_entry_for_git_writes_files_only_by_its_own_verb(#[case] command: &str, #[case] local: bool) {
+    let world = World {
+        allow: vec!["git".to_owned(), "git mv".to_owned()],
+        ..World::default()
+    };
+    let ruling = decide(&bash(command), &world.guard());
+    assert_eq!(ruling.decision == Decision::Pass, local, "{ruling:?}");
+}
+
+#[rstest]
 #[case::exact("git status")]
 #[case::arguments("git status --short -- 'a b'")]
 #[case::quoted("'ls' -la")]
