@@ -131,9 +131,9 @@ fn matches(name: &str, pattern: &str) -> bool {
 }
 
 /// Case is folded everywhere: on a disk that tells cases apart this denies a few
-/// names too many.
+/// names too many. `ſ` is a small letter of its own, and folds to `s` on macOS.
 fn folded(path: &Path) -> PathBuf {
-    PathBuf::from(path.to_string_lossy().to_lowercase())
+    PathBuf::from(path.to_string_lossy().to_lowercase().replace('ſ', "s"))
 }
 
 /// `path` with `.` and `..` taken out, nothing looked up.
@@ -236,6 +236,7 @@ mod tests {
     #[case::settings(".claude/settings.json", true)]
     #[case::local_settings("deep/er/.claude/settings.local.json", true)]
     #[case::other_case(".Claude/Settings.JSON", true)]
+    #[case::folds_to_the_name(".claude/\u{17f}ettings.json", true)]
     #[case::hook_script(".claude/hooks/x/y.sh", true)]
     #[case::folder_of_settings("deep/er/.claude", true)]
     #[case::in_a_folder_of_settings(".claude/notes.md", false)]

@@ -11,9 +11,8 @@ use super::agent_process::agent_process;
 use super::answer::Hook;
 use super::gather::Pinned;
 use crate::app::App;
-use crate::env;
 use crate::error::Failure;
-use crate::random;
+use crate::{env, place, random};
 
 /// Leave the ticket, the spooled text and the note of `call`, and record `ruling`.
 pub(crate) fn carry_out(
@@ -91,6 +90,7 @@ fn leave_ticket(
         policy: due.policy.clone().map(|digest| JudgedBy {
             digest,
             folder: Some(hook.real_folder()),
+            project: place::pinned_project(&pinned.resolved),
         }),
         text_sha256: Ticket::digest(&due.text),
         written_at: hook.now,

@@ -98,6 +98,14 @@ impl InForce {
         Ok(Self { policy, parts })
     }
 
+    /// The files that it is read from, those that others extend included.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Utf8Path> {
+        let chains = self.parts.iter().flat_map(|part| &part.resolved.chain);
+        chains
+            .filter(|source| source.starts_with('/'))
+            .map(|source| Utf8Path::new(source.as_str()))
+    }
+
     /// What the user should know of these files, a line each.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = Vec::new();
@@ -109,14 +117,6 @@ impl InForce {
             }
         }
         warnings
-    }
-
-    /// The files that it is read from, those that others extend included.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Utf8Path> {
-        let chains = self.parts.iter().flat_map(|part| &part.resolved.chain);
-        chains
-            .filter(|source| source.starts_with('/'))
-            .map(|source| Utf8Path::new(source.as_str()))
     }
 
     /// The sections that have to be enforced where commands run, each with the policy

@@ -50,7 +50,10 @@ pub(crate) fn clear(app: &App, config: &Config, asked: &Asked<'_>) -> Result<Cle
     let folder = judged_by
         .and_then(|judged| judged.folder.as_deref())
         .unwrap_or(&asked.here.folder);
-    let project = asked.here.pin.as_ref().and_then(pinned_project);
+    let project = match judged_by {
+        Some(judged) => judged.project.clone(),
+        None => asked.here.pin.as_ref().and_then(pinned_project),
+    };
     let in_force = InForce::find(
         app,
         config,

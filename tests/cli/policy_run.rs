@@ -1,11 +1,12 @@
 //! The policy on the way out: what `boxery run` and `boxery jobs start` make of it.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 use boxery_record::{Filter, Log};
 use rstest::rstest;
+use serde_json::{Value, json};
 
-use crate::scene::{Scene, write};
+use crate::scene::{Scene, answer, feed, write};
 
 const NO_PUSH: &str = r#"{"command": {"deny": ["git push"]}}"#;
 const EVERY_SECTION: &str = r#"{"filesystem": {"denyRead": ["~/.ssh"]}, "network": {"deniedDomains": ["example.com"]},
@@ -119,6 +120,40 @@ fn trust_that_came_between_hook_and_run_is_a_change_too() {
     scene.sandbox.run(&["policy", "trust"]);
     let output = start(&scene, &text);
     assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+}
+
+#[test]
+fn a_worktree_of_a_project_that_only_the_hook_is_told_of_has_one_policy() {
+    let scene = scene("mode = \"redirect\"");
+    write(&scene.project().join("fence.json"), NO_PUSH);
+    let worktree = scene.home().join("worktree");
+    let git = "git init -q && git -c user.name=n -c user.email=e commit -q --allow-empty -m x \
+               && git worktree add -q \"$1\"";
+    let mut shell = scene.sandbox.command("/bin/sh");
+    let made = shell.args(["-c", git, "sh", worktree.as_str()]).status();
+    assert!(made.unwrap().success());
+    let pinned = |mut command: Command| {
+        command.env("BOXERY_VM", "dev").current_dir(&worktree);
+        command
+    };
+    let call = |text: &str| {
+        let payload = scene.call("PreToolUse", "Bash", &json!({ "command": text }));
+        let mut payload: Value = serde_json::from_str(&payload).unwrap();
+        payload["cwd"] = json!(worktree);
+        let mut hook = pinned(scene.sandbox.boxery(["hook", "run", "claude-code"]));
+        hook.env("CLAUDE_PROJECT_DIR", scene.project());
+        answer(&feed(hook, &payload.to_string()))
+    };
+    assert_eq!(call("git push")["permissionDecision"], "deny");
+    let allowed = call("true");
+    let text = allowed["updatedInput"]["command"].as_str().unwrap();
+    let mut shell = pinned(scene.sandbox.command("/bin/bash"));
+    let output = shell.args(["-c", text]).output().unwrap();
+    assert!(
+        said(&output).contains("isn't on the VM"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[rstest]

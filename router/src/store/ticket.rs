@@ -45,6 +45,8 @@ pub struct JudgedBy {
     pub digest: String,
     /// The folder on the laptop for which it was found.
     pub folder: Option<Utf8PathBuf>,
+    /// The pinned project, as the hook knew it: agents tell it to their hooks alone.
+    pub project: Option<Utf8PathBuf>,
 }
 
 impl Ticket {

@@ -32,6 +32,7 @@ fn ticket(text: &str) -> Ticket {
         policy: Some(JudgedBy {
             digest: "d".to_owned(),
             folder: Some("/home/me/app".into()),
+            project: Some("/home/me/app".into()),
         }),
         text_sha256: Ticket::digest(text),
         written_at: 100,
