@@ -29,6 +29,7 @@ mod serve;
 mod session;
 mod stdio;
 mod supervise;
+mod sync;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

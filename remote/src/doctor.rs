@@ -350,6 +350,9 @@ fn step_of(error: &RemoteError) -> Step {
         | RemoteError::FolderDenied { .. }
         | RemoteError::NoView { .. }
         | RemoteError::NoSpace { .. }
+        | RemoteError::Misplaced { .. }
+        | RemoteError::Copy { .. }
+        | RemoteError::CopyLost
         | RemoteError::NotWritable { .. } => Step::Folder,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use boxery_wire::Misplaced;
 use camino::Utf8PathBuf;
 
 /// A VM that could not be reached, or a command that could not be started there.
@@ -229,6 +230,25 @@ pub enum RemoteError {
         /// What it said, or what is wrong with it.
         detail: String,
     },
+    /// There is nothing to copy, or no place for the copy.
+    #[error("{}", misplaced(.path, *.why))]
+    Misplaced {
+        /// The path as it was named.
+        path: String,
+        /// What is wrong with it.
+        why: Misplaced,
+    },
+    /// A copy met a path that can't be read or written.
+    #[error("the copy ended at {path}: {why}")]
+    Copy {
+        /// The path, with the side that it is on.
+        path: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The connection broke for good during a copy.
+    #[error("the connection was lost during the copy")]
+    CopyLost,
     /// What the daemon met on the way.
     #[error("{text}")]
     Told {
@@ -249,6 +269,20 @@ pub enum RemoteError {
         /// What its log says.
         detail: String,
     },
+}
+
+fn misplaced(path: &str, why: Misplaced) -> String {
+    match why {
+        Misplaced::Absent => format!("there is no `{path}`"),
+        Misplaced::ParentGone => format!("the folder that `{path}` would lie in isn't there"),
+        Misplaced::NoFolder => format!("`{path}` is no folder"),
+        Misplaced::FolderThere => format!("there is a folder at `{path}` that this would replace"),
+        Misplaced::FileThere => format!("there is a file at `{path}` that this would replace"),
+        Misplaced::System(errno) => format!(
+            "cannot look at `{path}`: {}",
+            io::Error::from_raw_os_error(errno)
+        ),
+    }
 }
 
 fn said(output: &str) -> String {
@@ -340,6 +374,21 @@ impl RemoteError {
                  without `noexec` that has 4 MB left"
                 .to_owned(),
             Self::Helper { .. } => format!("`boxery vm doctor {vm}` checks each step"),
+            Self::Misplaced { why, .. } => match why {
+                Misplaced::ParentGone | Misplaced::Absent => {
+                    "make it first (`mkdir -p`), or name another".to_owned()
+                }
+                Misplaced::FolderThere | Misplaced::FileThere => {
+                    "move it away, or copy under another name".to_owned()
+                }
+                Misplaced::NoFolder | Misplaced::System(_) => return None,
+            },
+            Self::Copy { .. } => {
+                "what is in place stays; the same command goes on with the rest".to_owned()
+            }
+            Self::CopyLost => {
+                "what came is kept; the same command goes on where it broke".to_owned()
+            }
             Self::Told { hint, .. } => return hint.clone(),
             Self::WrongMachine { .. }
             | Self::VmRefused { .. }

@@ -12,6 +12,7 @@
 //! is an error, never a command started elsewhere.
 
 mod boot;
+pub mod copy;
 pub mod daemon;
 pub mod doctor;
 pub mod embedded;

@@ -238,7 +238,8 @@ fn judge_cp(arguments: &[String], context: &OwnContext<'_>) -> Result<(), Refusa
             .parse::<RemotePath>()
             .is_ok_and(|path| context.copy.is_some_and(|copy| path.is_within(copy)))
     } else {
-        !remote.is_empty() && remote.split('/').all(|part| part != "..")
+        // `~` is the home there, nothing at all the copy.
+        !remote.starts_with('~') && remote.split('/').all(|part| part != "..")
     };
     if inside {
         Ok(())

@@ -4,6 +4,7 @@
 //! line in [`Verb::run`]; `tests/tidy` fails when one of them is missing.
 
 pub(crate) mod completions;
+pub(crate) mod cp;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod demo_agent;
@@ -29,6 +30,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     Completions(completions::Args),
+    Cp(cp::Args),
     Daemon(daemon::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -54,6 +56,7 @@ impl Verb {
     pub(crate) fn run(&self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Completions(args) => completions::run(args, app),
+            Self::Cp(args) => cp::run(args, app),
             Self::Daemon(args) => daemon::run(args, app),
             Self::Demo(args) => demo::run(args, app),
             Self::DemoAgent(args) => demo_agent::run(args, app),

@@ -8,5 +8,6 @@ mod seed;
 mod state;
 mod streams;
 
+pub(crate) use rules::has_copy;
 pub(crate) use seed::{SeedOptions, seed, size};
 pub(crate) use state::{Comparison, compare, drift_warning};

@@ -14,6 +14,7 @@ mod finish;
 mod gather;
 mod isolate;
 mod mounts;
+mod outside;
 mod protected;
 mod session;
 mod stdin;
@@ -22,3 +23,4 @@ mod watchdog;
 
 pub(crate) use agent_process::agent_process;
 pub(crate) use endpoint::main_if_called;
+pub(crate) use outside::protected_for;

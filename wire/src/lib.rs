@@ -11,6 +11,7 @@
 
 mod blob;
 mod codec;
+pub mod copy;
 mod error;
 mod frame;
 mod greet;
@@ -23,8 +24,8 @@ pub use codec::{Decoder, MAX_MESSAGE, encode};
 pub use error::WireError;
 pub use greet::{BUILD, MAGIC, greet};
 pub use message::{
-    End, Failure, FromPorts, FromRun, GitUser, Item, Job, JobState, Keep, Loss, Machine, Outcome,
-    Port, RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId, Stdin, Taken, ToRun,
-    View, Whose, Why,
+    End, Failure, FromPorts, FromRun, GitUser, Item, Job, JobState, Keep, Kind, Loss, Machine,
+    Misplaced, Outcome, Port, RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId, Stdin,
+    Taken, ToRun, View, Whose, Why,
 };
 pub use mux::{Connection, Side, Stream};

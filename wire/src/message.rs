@@ -111,19 +111,23 @@ pub enum Request {
         /// The runs.
         whose: Whose,
     },
-    /// Copy files to the VM. [`Reply::Started`], then [`Item`]s up and [`Taken`]
+    /// Copy files to the VM. [`Reply::Target`], then [`Item`]s up and [`Taken`]
     /// down.
     Put {
         /// Where to, from the user's home.
         path: Blob,
-        /// Its name there, if `path` is a folder.
-        name: Blob,
+        /// Its name there, if `path` is a folder; without one `path` itself is meant.
+        name: Option<Blob>,
+        /// What it is.
+        kind: Kind,
     },
-    /// Copy files from the VM. [`Reply::Started`], then [`Item`]s down and
+    /// Copy files from the VM. [`Reply::Source`], then [`Item`]s down and
     /// [`Taken`] up.
     Get {
         /// What, from the user's home.
         path: Blob,
+        /// Nothing up to this path below it, which is in place from an earlier try.
+        after: Option<Blob>,
     },
     /// Make a project and its copy the same. [`Reply::Started`], then what the crate
     /// `sync` has to say: its `Ask` up and its `Answer` down.
@@ -254,6 +258,32 @@ pub struct Size {
 /// earlier time, and the sender waits for that.
 pub const RESUMED: u64 = 1024 * 1024;
 
+/// What is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A folder and what is in it.
+    Folder,
+    /// A file or a link.
+    Other,
+}
+
+/// Why there is nothing to copy, or no place for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Misplaced {
+    /// There is nothing there.
+    Absent,
+    /// The folder that it would lie in isn't there.
+    ParentGone,
+    /// A folder is named, and there is something else.
+    NoFolder,
+    /// A file or link would replace a folder.
+    FolderThere,
+    /// A folder would replace a file or link.
+    FileThere,
+    /// It can't be looked at: the system's error number.
+    System(i32),
+}
+
 /// A piece of a copy. Paths are relative to what is copied, which itself has the
 /// empty path; a folder comes before what is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -287,6 +317,19 @@ pub enum Item {
     Data(Blob),
     /// So many zeros of the last file, which need no room.
     Hole(u64),
+    /// The last file, whose bytes were sent, was changed meanwhile.
+    Changed {
+        /// Its path.
+        path: Blob,
+    },
+    /// So much there is in all, before everything else; not sent for a tree that takes
+    /// long to count.
+    Total {
+        /// Files.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// What can't be copied; a file whose bytes came in part is given up.
     Left {
         /// Its path.
@@ -413,6 +456,10 @@ pub enum Reply {
         /// Whether the end of stdin had come.
         stdin_ended: bool,
     },
+    /// To [`Request::Put`]: the absolute path that the copy gets.
+    Target(Blob),
+    /// To [`Request::Get`]: what it is.
+    Source(Kind),
     /// To [`Request::Jobs`].
     Jobs(Vec<Job>),
     /// To [`Request::Wait`] and [`Request::Stop`].
@@ -448,6 +495,8 @@ pub enum Failure {
     },
     /// Nothing listens on the port.
     Refused,
+    /// There is nothing to copy, or no place for it.
+    Misplaced(Misplaced),
     /// The system refused.
     System {
         /// What was tried.

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
-use boxery_wire::{Blob, Item, RESUMED, Reply, Request, Taken};
+use boxery_wire::{Blob, Failure, Item, Kind, Misplaced, RESUMED, Reply, Request, Taken};
 use rstest::rstest;
 
 use crate::support::{Helper, Home, Talk};
@@ -22,13 +22,16 @@ fn blob(path: &Path) -> Blob {
 
 async fn begin(helper: &Helper, request: &Request) -> Talk {
     let (reply, talk) = helper.ask(request).await;
-    assert_eq!(reply, Reply::Started);
+    assert!(
+        matches!(reply, Reply::Source(_) | Reply::Target(_)),
+        "{reply:?}"
+    );
     talk
 }
 
-async fn put(helper: &Helper, path: &Path) -> Talk {
-    let (path, name) = (blob(path), "copy".into());
-    begin(helper, &Request::Put { path, name }).await
+async fn put(helper: &Helper, path: &Path, kind: Kind) -> Talk {
+    let (path, name) = (blob(path), Some("copy".into()));
+    begin(helper, &Request::Put { path, name, kind }).await
 }
 
 /// Copy `from` to `to`, at most `limit` bytes of data; what was said of it, how much
@@ -39,8 +42,17 @@ async fn copy(
     to: &Path,
     limit: usize,
 ) -> (Option<Taken>, usize, Vec<String>) {
-    let mut source = begin(helper, &Request::Get { path: blob(from) }).await;
-    let mut target = put(helper, to).await;
+    let kind = if from.is_dir() {
+        Kind::Folder
+    } else {
+        Kind::Other
+    };
+    let request = Request::Get {
+        path: blob(from),
+        after: None,
+    };
+    let mut source = begin(helper, &request).await;
+    let mut target = put(helper, to, kind).await;
     let (mut sent, mut left) = (0, Vec::new());
     loop {
         let item: Item = source.next().await.unwrap();
@@ -176,6 +188,29 @@ async fn a_file_goes_on_where_its_link_broke() {
 }
 
 #[rstest]
+#[case::file_into_what_is_not_there("nothing/", Kind::Other, Misplaced::Absent)]
+#[case::parent_gone("nothing/deep", Kind::Folder, Misplaced::ParentGone)]
+#[case::below_a_file("file/deep", Kind::Other, Misplaced::ParentGone)]
+#[case::no_folder("file/", Kind::Other, Misplaced::NoFolder)]
+#[case::folder_over_a_file("file", Kind::Folder, Misplaced::FileThere)]
+#[case::file_over_a_folder("into", Kind::Other, Misplaced::FolderThere)]
+#[tokio::test]
+async fn a_copy_without_a_place_is_refused_at_once(
+    #[case] path: &str,
+    #[case] kind: Kind,
+    #[case] want: Misplaced,
+) {
+    let home = Home::new();
+    write(&home.path().join("file"), b"", 0o644);
+    fs::create_dir_all(home.path().join("into/copy")).unwrap();
+    let helper = home.connect().await;
+    let path = blob(&home.path().join(path));
+    let name = Some("copy".into());
+    let (reply, _) = helper.ask(&Request::Put { path, name, kind }).await;
+    assert_eq!(reply, Reply::Failed(Failure::Misplaced(want)));
+}
+
+#[rstest]
 #[case::up("../outside/file")]
 #[case::through_a_link("link/file")]
 #[case::absolute("/tmp/file")]
@@ -192,7 +227,8 @@ async fn nothing_is_written_outside_of_the_target(#[case] path: &str) {
         &helper,
         &Request::Put {
             path: blob(home.path()),
-            name: "to".into(),
+            name: Some("to".into()),
+            kind: Kind::Folder,
         },
     )
     .await;

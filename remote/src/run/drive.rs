@@ -127,7 +127,9 @@ pub async fn run(
             | Reply::Jobs(_)
             | Reply::Ended(_)
             | Reply::Ports(_)
-            | Reply::SetUp(_) => {
+            | Reply::SetUp(_)
+            | Reply::Target(_)
+            | Reply::Source(_) => {
                 return Err(RemoteError::Helper {
                     detail: "it gave an answer to another question".to_owned(),
                 });
@@ -285,6 +287,7 @@ pub(crate) fn refused(failure: Failure, started: bool, request: &RunRequest) -> 
             what: "the connection".to_owned(),
             detail: "nothing listens there".to_owned(),
         },
+        Failure::Misplaced(why) => RemoteError::Misplaced { path, why },
         Failure::System { what, errno } => RemoteError::VmRefused {
             what,
             detail: std::io::Error::from_raw_os_error(errno).to_string(),

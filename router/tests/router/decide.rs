@@ -178,6 +178,7 @@ fn git_is_not_local_while_it_could_start_a_program() {
 #[case::status("/opt/boxery/bin/boxery status --json")]
 #[case::log("/opt/boxery/bin/boxery log --follow")]
 #[case::cp("/opt/boxery/bin/boxery cp src/a.txt dev:out/a.txt")]
+#[case::cp_to_the_copy("/opt/boxery/bin/boxery cp src/a.txt dev:")]
 #[case::cp_back("/opt/boxery/bin/boxery cp dev:/home/me/work/app-01234567/a src/a.txt")]
 fn boxery_itself_passes_by_its_absolute_path(#[case] text: &str) {
     let world = World::default();
@@ -234,6 +235,7 @@ fn boxery_itself_passes_by_its_absolute_path(#[case] text: &str) {
 #[case::cp_local("cp src/a.txt src/b.txt", "own-cp")]
 #[case::cp_remote_outside("cp src/a.txt dev:/etc/passwd", "own-cp")]
 #[case::cp_remote_dots("cp src/a.txt dev:../x", "own-cp")]
+#[case::cp_remote_home("cp src/a.txt dev:'~/.bashrc'", "own-cp")]
 #[case::cp_option("cp -r dev:a", "own-cp")]
 fn what_weakens_the_pin_is_denied(#[case] arguments: &str, #[case] rule: &str) {
     let world = World::default();
