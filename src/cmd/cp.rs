@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use boxery_pin::{RemotePath, VmName};
+use boxery_pin::{PathMap, RemotePath, VmName};
 use boxery_remote::copy::{Copied, Journey, Progress, Refuse, copy};
 use boxery_remote::{Cancel, RunExit, Way};
-use camino::Utf8PathBuf;
 use serde_json::json;
 
 use crate::app::App;
@@ -123,17 +122,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let pinned = here.pin.as_ref().is_some_and(|pin| pin.vm == plan.vm);
     let root = here.project_root(pinned)?;
     let inside = Inside::look();
-    let map = match &root {
-        Some(root) => Some(place::path_map(app, vm, root)?),
-        None => None,
-    };
+    // What is no repository is a project where it was sent from.
+    let map = place::path_map(app, vm, root.as_ref().unwrap_or(&here.folder))?;
     if inside.is_some() && here.pin.is_some() {
-        keep_inside(
-            &plan,
-            &here,
-            root.as_ref(),
-            map.as_ref().map(|map| &map.copy),
-        )?;
+        keep_inside(&plan, &here, &map)?;
     }
     let guarded = inside.is_some() || (here.pin.is_some() && !app.ui.has_terminal());
     let refuse: Refuse = if guarded && plan.direction == Direction::Down {
@@ -150,14 +142,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let (ui, as_json) = (app.ui, args.json);
     let ended = reach::block_on(async {
         let way = reach::open(app, &plan.vm, vm).await?;
-        let base = match &map {
-            Some(map) if needs_base(&plan.remote) => {
-                let there = pinned || has_copy(app, &plan.vm, &way, map).await?;
-                there.then(|| map.copy.as_str())
-            }
-            Some(_) | None => None,
-        };
-        let journey = plan.journey(base);
+        let at_copy =
+            needs_base(&plan.remote) && (pinned || has_copy(app, &plan.vm, &way, &map).await?);
+        let journey = plan.journey(at_copy.then(|| map.copy.as_str()));
         let mut show = Show::new(ui, as_json);
         let ended = go(&way, &journey, refuse, &mut show).await;
         ui.progress(None);
@@ -222,12 +209,7 @@ impl Plan {
 
 /// What the hook holds an agent to while pinned, here too, where no hook may run: the
 /// pinned VM, files of the project, and its copy.
-fn keep_inside(
-    plan: &Plan,
-    here: &Here,
-    root: Option<&Utf8PathBuf>,
-    copy: Option<&RemotePath>,
-) -> Result<(), Failure> {
+fn keep_inside(plan: &Plan, here: &Here, map: &PathMap) -> Result<(), Failure> {
     let refused = |what: String| {
         Err(Failure::from(what)
             .hint("while pinned, an agent copies between the project and its copy only")
@@ -244,7 +226,7 @@ fn keep_inside(
         let parent = parent.unwrap_or(Path::new(".")).canonicalize()?;
         Ok::<_, std::io::Error>(parent.join(plan.local.file_name().unwrap_or_default()))
     });
-    if !root.is_some_and(|root| resolved.is_ok_and(|local| local.starts_with(root))) {
+    if !resolved.is_ok_and(|local| local.starts_with(&map.project)) {
         return refused(format!(
             "`{}` is not inside this project",
             plan.local.display()
@@ -254,7 +236,7 @@ fn keep_inside(
     let inside = if remote.first() == Some(&b'/') {
         let path = std::str::from_utf8(remote).ok();
         let path = path.and_then(|path| path.parse::<RemotePath>().ok());
-        path.is_some_and(|path| copy.is_some_and(|copy| path.is_within(copy)))
+        path.is_some_and(|path| path.is_within(&map.copy))
     } else {
         needs_base(&plan.remote) && remote.split(|b| *b == b'/').all(|part| part != b"..")
     };

@@ -10,6 +10,7 @@ use crate::support::Sandbox;
 /// Every verb that the help shows, as docs and users know it.
 const VERBS: &[&str] = &[
     "completions <SHELL>",
+    "cp [OPTIONS] <SRC> <DST>",
     "daemon log",
     "daemon status [OPTIONS]",
     "daemon stop",
@@ -135,6 +136,8 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(2, &["hook", "prove", "claude-code"])]
 #[case(2, &["policy", "check", "$X now"])]
 // 64: the command line is wrong
+#[case(64, &["cp", "dev:a"])]
+#[case(64, &["cp", "a", "b"])]
 #[case(64, &["drift"])]
 #[case(64, &["forward"])]
 #[case(64, &["forward", "0"])]
@@ -160,6 +163,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(64, &["vm", "add"])]
 #[case(64, &["vm", "add", "dev"])]
 // 125: boxery could not
+#[case(125, &["cp", "a", "nobody:"])]
 #[case(125, &["drift", "nobody"])]
 #[case(125, &["forward", "80", "nobody"])]
 #[case(125, &["jobs", "list", "nobody"])]

@@ -7,6 +7,7 @@
 
 mod completions;
 mod copies;
+mod cp;
 mod daemon;
 mod demo;
 mod ending;

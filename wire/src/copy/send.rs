@@ -127,18 +127,25 @@ type Sent = Result<io::Result<()>, Trouble>;
 impl Sender<'_, '_> {
     /// Say it, unless the other end has said meanwhile that it can't go on.
     fn say(&mut self, item: &Item) -> Result<(), Trouble> {
-        let said = self.talk.say(item);
+        self.listen()?;
+        let Err(error) = self.talk.say(item) else {
+            return Ok(());
+        };
+        // It may have said why before it went.
+        self.listen()?;
+        Err(Trouble::Broken(error))
+    }
+
+    /// What the other end says unasked is why it can't go on.
+    fn listen(&mut self) -> Result<(), Trouble> {
         match self.talk.heard::<Taken>() {
-            Ok(None) => {}
-            Ok(Some(Taken::Failed { path, why })) => {
-                return Err(Trouble::There { path: path.0, why });
-            }
+            Ok(None) => Ok(()),
+            Ok(Some(Taken::Failed { path, why })) => Err(Trouble::There { path: path.0, why }),
             Ok(Some(Taken::Done | Taken::Have(_))) => {
-                return Err(Trouble::Broken(io::ErrorKind::InvalidData.into()));
+                Err(Trouble::Broken(io::ErrorKind::InvalidData.into()))
             }
-            Err(error) => return Err(Trouble::Broken(error)),
+            Err(error) => Err(Trouble::Broken(error)),
         }
-        said.map_err(Trouble::Broken)
     }
 
     /// Send one entry, and note what is in it.

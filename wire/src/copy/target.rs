@@ -13,7 +13,7 @@ pub fn find_target(path: &Path, name: Option<&OsStr>, kind: Kind) -> Result<Path
     let wants_folder = path.as_os_str().as_bytes().ends_with(b"/");
     let target = match path.metadata() {
         Ok(found) if found.is_dir() => match name {
-            Some(name) => path.join(name),
+            Some(name) => path.components().collect::<PathBuf>().join(name),
             // By its own name, since the target itself may be no link.
             None => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
         },
