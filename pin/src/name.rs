@@ -21,14 +21,14 @@ impl NameError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Vm(_) => {
-                "a name has 1 to 63 of a-z, 0-9, `.`, `_` and `-`, and starts with a letter or digit"
+                "a name has 1 to 63 of a-z, 0-9, `.`, `_` and `-`, starts with a letter or digit, and isn't a number"
             }
             Self::RemotePath(_) => "give a path that starts with `/` and has no `..` in it",
         }
     }
 }
 
-/// The name of a VM: 1 to 63 of `a-z 0-9 . _ -`, a letter or digit first.
+/// The name of a VM: 1 to 63 of `a-z 0-9 . _ -`, a letter or digit first, no number.
 ///
 /// These characters need no quoting in any shell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,7 +54,9 @@ impl FromStr for VmName {
             Some(first)
                 if (first.is_ascii_lowercase() || first.is_ascii_digit())
                     && bytes.len() <= 63
-                    && bytes.iter().all(allowed) =>
+                    && bytes.iter().all(allowed)
+                    // It would be taken for a port.
+                    && !bytes.iter().all(u8::is_ascii_digit) =>
             {
                 Ok(Self(text.to_owned()))
             }

@@ -251,7 +251,7 @@ async fn attempt(
             error => Ended::For(error),
         })?;
     let watch = Arc::clone(watched);
-    let (ours, theirs) = UnixStream::pair().map_err(system)?;
+    let (ours, theirs) = UnixStream::pair().map_err(|error| system(&error))?;
     let talk = Talk::new(ours, &rest.into_rest());
     let work: Box<dyn FnOnce(Talk) -> Result<(), Trouble> + Send> = match (journey, reply) {
         (Journey::Up { from, .. }, Reply::Target(found)) => {
@@ -361,7 +361,7 @@ fn stopped(side: &str, path: &[u8], why: String) -> RemoteError {
     RemoteError::Copy { path, why }
 }
 
-fn system(error: std::io::Error) -> Ended {
+fn system(error: &std::io::Error) -> Ended {
     Ended::For(RemoteError::BadRequest {
         what: error.to_string(),
     })
@@ -382,8 +382,8 @@ async fn converse(
     theirs: UnixStream,
     work: impl FnOnce() -> Result<(), Trouble> + Send + 'static,
 ) -> Result<Result<(), Trouble>, Ended> {
-    theirs.set_nonblocking(true).map_err(system)?;
-    let theirs = tokio::net::UnixStream::from_std(theirs).map_err(system)?;
+    theirs.set_nonblocking(true).map_err(|error| system(&error))?;
+    let theirs = tokio::net::UnixStream::from_std(theirs).map_err(|error| system(&error))?;
     let (mut from, mut to) = theirs.into_split();
     let up = async {
         loop {
@@ -423,5 +423,5 @@ async fn converse(
             },
         }
     };
-    ended.map_err(|error| system(std::io::Error::other(error)))
+    ended.map_err(|error| system(&std::io::Error::other(error)))
 }

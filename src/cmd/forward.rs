@@ -14,13 +14,32 @@ use crate::reach;
 ///
 /// Until Ctrl-C, what connects to 127.0.0.1 here reaches the VM's loopback there.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "boxery forward [NAME] [LOCAL:]PORT")]
 pub(crate) struct Args {
-    /// The VM's port, or both as LOCAL:PORT
-    #[arg(value_name = "[LOCAL:]PORT", value_parser = parse_ports)]
-    ports: (u16, u16),
-    /// The VM; the pinned one by default
-    #[arg(value_name = "NAME")]
-    vm: Option<VmName>,
+    /// The VM, the pinned one by default, then its port, or both ports as LOCAL:PORT
+    #[arg(value_name = "[NAME] [LOCAL:]PORT", num_args = 1..=2, required = true)]
+    what: Vec<String>,
+}
+
+impl Args {
+    /// The VM and the ports. No VM's name is a number, so they can't be mistaken.
+    fn parse(&self) -> Result<(Option<VmName>, (u16, u16)), Failure> {
+        let (name, ports) = match self.what.as_slice() {
+            [name, ports] => (Some(name), ports),
+            [ports] => (None, ports),
+            _ => return Err(Failure::usage("give [NAME] [LOCAL:]PORT")),
+        };
+        let name = name.map(|name| name.parse::<VmName>()).transpose();
+        let name = name.map_err(|error| {
+            let hint = error.hint();
+            Failure::usage(error.to_string()).hint(hint)
+        })?;
+        let ports = parse_ports(ports).map_err(|why| {
+            let failure = Failure::usage(format!("`{ports}` is no port"));
+            failure.hint(why)
+        })?;
+        Ok((name, ports))
+    }
 }
 
 fn parse_ports(text: &str) -> Result<(u16, u16), String> {
@@ -35,10 +54,10 @@ fn parse_ports(text: &str) -> Result<(u16, u16), String> {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
-    let name = Here::look(app)?.vm(args.vm.as_ref())?;
+    let (named, (local, port)) = args.parse()?;
+    let name = Here::look(app)?.vm(named.as_ref())?;
     let config = app.config()?;
     let vm = config.vm(&name)?;
-    let (local, port) = args.ports;
     reach::block_on(async {
         let way = reach::open(app, &name, vm).await?;
         // So that a way that leads nowhere is said now.

@@ -16,7 +16,7 @@ const VERBS: &[&str] = &[
     "daemon stop",
     "demo",
     "drift [OPTIONS] [NAME]",
-    "forward <[LOCAL:]PORT> [NAME]",
+    "forward [NAME] [LOCAL:]PORT",
     "hook install [OPTIONS] [AGENT]...",
     "hook print [OPTIONS] [AGENT]...",
     "hook prove [OPTIONS] [AGENT]",
@@ -141,6 +141,8 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(64, &["drift"])]
 #[case(64, &["forward"])]
 #[case(64, &["forward", "0"])]
+#[case(64, &["forward", "80", "dev"])]
+#[case(64, &["forward", "80", "81"])]
 #[case(64, &["jobs", "list"])]
 #[case(64, &["jobs", "start", "dev"])]
 #[case(64, &["jobs", "tail"])]
@@ -165,7 +167,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 // 125: boxery could not
 #[case(125, &["cp", "a", "nobody:"])]
 #[case(125, &["drift", "nobody"])]
-#[case(125, &["forward", "80", "nobody"])]
+#[case(125, &["forward", "nobody", "80"])]
 #[case(125, &["jobs", "list", "nobody"])]
 #[case(125, &["jobs", "start", "nobody", "--", "true"])]
 #[case(125, &["jobs", "stop", "0123", "nobody"])]

@@ -112,7 +112,7 @@ fn a_port_of_the_vm_answers_on_the_laptop() {
         .unwrap();
     let port = port.trim();
     let mut forward = sandbox
-        .boxery(["forward", port, "dev"])
+        .boxery(["forward", "dev", port])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
