@@ -377,6 +377,24 @@ fn set_hook(document: &mut DocumentMut, agent: &str, key: &str, item: Option<Ite
     }
 }
 
+/// Set what tells that the VM `name` is the one that was added.
+pub(crate) fn set_identity(
+    document: &mut DocumentMut,
+    name: &VmName,
+    machine_id: Option<&str>,
+    host_key: Option<&str>,
+) {
+    let vms = document.get_mut("vm").and_then(Item::as_table_like_mut);
+    let vm = vms.and_then(|vms| vms.get_mut(name.as_str())?.as_table_like_mut());
+    let Some(vm) = vm else { return };
+    for (key, identity) in [("machine_id", machine_id), ("host_key", host_key)] {
+        match identity {
+            Some(identity) => vm.insert(key, value(identity)),
+            None => vm.remove(key),
+        };
+    }
+}
+
 /// Remove the VM `name`; whether there was one.
 pub(crate) fn remove_vm(document: &mut DocumentMut, name: &VmName) -> bool {
     document

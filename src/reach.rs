@@ -47,6 +47,7 @@ pub(crate) fn route(app: &App, name: &VmName, vm: &Vm) -> Result<Route, Failure>
         end,
         choice: vm.pipe,
         laptop: laptop(app),
+        machine_id: vm.machine_id.clone(),
     })
 }
 

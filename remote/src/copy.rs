@@ -382,7 +382,9 @@ async fn converse(
     theirs: UnixStream,
     work: impl FnOnce() -> Result<(), Trouble> + Send + 'static,
 ) -> Result<Result<(), Trouble>, Ended> {
-    theirs.set_nonblocking(true).map_err(|error| system(&error))?;
+    theirs
+        .set_nonblocking(true)
+        .map_err(|error| system(&error))?;
     let theirs = tokio::net::UnixStream::from_std(theirs).map_err(|error| system(&error))?;
     let (mut from, mut to) = theirs.into_split();
     let up = async {

@@ -28,6 +28,8 @@ pub enum Step {
     Auth,
     /// Our helper is there, or was sent, and is the one we know.
     Helper,
+    /// It is the machine that was added.
+    Machine,
     /// Its login shell starts commands, and bash is there.
     Shell,
     /// The folder for copies can be written.
@@ -48,6 +50,7 @@ impl Step {
             Self::HostKey => "host key",
             Self::Auth => "login",
             Self::Helper => "helper",
+            Self::Machine => "machine",
             Self::Shell => "shell",
             Self::Folder => "folder",
             Self::Paths => "paths",
@@ -335,6 +338,7 @@ fn step_of(error: &RemoteError) -> Step {
         | RemoteError::HostKeyRevoked { .. }
         | RemoteError::HostKeyAuthority { .. }
         | RemoteError::Ssh { .. } => Step::HostKey,
+        RemoteError::OtherMachine { .. } => Step::Machine,
         RemoteError::Auth { .. } | RemoteError::EncryptedKey { .. } => Step::Auth,
         RemoteError::WrongMachine { .. }
         | RemoteError::NoFolder { .. }

@@ -96,6 +96,14 @@ pub enum RemoteError {
         /// The line to [`crate::accept`]; empty when it could not be had.
         line: String,
     },
+    /// It isn't the machine that it was.
+    #[error("it isn't the machine that was added under this name: its machine id is {}, not {known}", or_none(.found))]
+    OtherMachine {
+        /// The id of the machine that was added.
+        known: String,
+        /// The id that this one has, empty for none.
+        found: String,
+    },
     /// A known-hosts file names another key for this host.
     #[error(
         "the host key of {host} changed: it now shows {fingerprint}, which isn't the one in {known}"
@@ -103,6 +111,10 @@ pub enum RemoteError {
     HostKeyChanged {
         /// The host as known-hosts files write it.
         host: String,
+        /// Such as `ssh-ed25519`.
+        algorithm: String,
+        /// The line to [`crate::replace`]; empty when it could not be had.
+        line: String,
         /// `SHA256:…` of the key that was shown.
         fingerprint: String,
         /// File and line of the known key.
@@ -285,6 +297,10 @@ fn misplaced(path: &str, why: Misplaced) -> String {
     }
 }
 
+fn or_none(id: &str) -> &str {
+    if id.is_empty() { "none" } else { id }
+}
+
 fn said(output: &str) -> String {
     if output.is_empty() {
         String::new()
@@ -330,9 +346,12 @@ impl RemoteError {
             Self::HostKeyUnknown { .. } => {
                 format!("compare the fingerprint with the VM's own, then `boxery vm connect {vm}`")
             }
-            Self::HostKeyChanged { .. } => "if the VM was rebuilt, remove the old line there \
-                 (`ssh-keygen -R`); if not, somebody may be in the middle"
-                .to_owned(),
+            Self::HostKeyChanged { .. } => format!(
+                "if the VM was rebuilt, `boxery vm renew {vm}`; if not, somebody may be in the middle"
+            ),
+            Self::OtherMachine { .. } => format!(
+                "if the VM was rebuilt, `boxery vm renew {vm}`; if not, its name or address leads elsewhere"
+            ),
             Self::HostKeyRevoked { .. } => {
                 "this key must not be used; ask whoever revoked it".to_owned()
             }

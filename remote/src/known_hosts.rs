@@ -298,6 +298,35 @@ pub fn accept(path: &Utf8Path, line: &str) -> Result<(), RemoteError> {
     file.sync_all().map_err(failed)
 }
 
+/// Trust a key in place of what boxery's own known hosts say of its host: the lines
+/// that name the host of `line` go, and it comes. Marked lines stay.
+pub fn replace(path: &Utf8Path, line: &str) -> Result<(), RemoteError> {
+    let failed = |source| RemoteError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let name = line.split(' ').next().unwrap_or_default();
+    let old = match fs::read(path) {
+        Ok(old) => String::from_utf8_lossy(&old).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(source) => return Err(failed(source)),
+    };
+    let names_it = |line: &&str| {
+        let first = line.split_ascii_whitespace().next().unwrap_or_default();
+        !first.starts_with(['#', '@']) && matches(first, name)
+    };
+    let kept: Vec<&str> = old.lines().filter(|line| !names_it(line)).collect();
+    let folder = path.parent().unwrap_or(Utf8Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    for line in kept.into_iter().chain([line]) {
+        writeln!(file, "{line}").map_err(failed)?;
+    }
+    file.as_file().sync_all().map_err(failed)?;
+    let persisted = file.persist(path);
+    persisted.map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -397,5 +426,18 @@ mod tests {
         );
         let known = KnownHosts::read(&[path], "dev", 2222).unwrap();
         assert_eq!(known.judge(&key), Verdict::Known);
+    }
+
+    #[test]
+    fn a_replaced_key_takes_the_place_of_its_host_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::try_from(folder.path().join("known_hosts")).unwrap();
+        let old = format!("# mine\ndev {B}\n[dev]:2222 {B}\nother {B}\n@revoked dev {B}\n");
+        std::io::Write::write_all(&mut fs::File::create(&path).unwrap(), old.as_bytes()).unwrap();
+        replace(&path, &format!("dev {A}")).unwrap();
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            format!("# mine\n[dev]:2222 {B}\nother {B}\n@revoked dev {B}\ndev {A}\n")
+        );
     }
 }

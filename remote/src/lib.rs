@@ -38,7 +38,7 @@ pub use boxery_wire::{GitUser, Keep, Size, StateId};
 pub use error::RemoteError;
 pub use forward::Forward;
 pub use image::{HelperImage, helper_image};
-pub use known_hosts::{HostKey, KnownHosts, Verdict, accept};
+pub use known_hosts::{HostKey, KnownHosts, Verdict, accept, replace};
 pub use laptop::{Ask, Laptop};
 pub use pipe::{Channel, ChannelEnd, Pipe, PipeChoice};
 pub use ports::{Announced, Offer, PortChoice, WantedPorts, Whose};

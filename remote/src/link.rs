@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::boot::{HelperPipe, open_helper};
+use crate::run::begin;
 use crate::{Ask, ChannelEnd, HostKey, Pipe, PipeChoice, RemoteError, Route};
 
 /// How long a helper that was started may take to greet.
@@ -44,7 +45,31 @@ struct Greeted {
 impl Link {
     /// Connect along `route`, and start the helper there.
     pub(crate) async fn open(route: &Route, ask: Ask<'_>) -> Result<Self, RemoteError> {
-        Self::over(route.open_pipe(ask).await?).await
+        let link = Self::over(route.open_pipe(ask).await?).await?;
+        if let Some(known) = &route.machine_id {
+            link.check_machine(known).await?;
+        }
+        Ok(link)
+    }
+
+    /// Make sure that the VM is the machine it was: nothing is asked of another one.
+    async fn check_machine(&self, known: &str) -> Result<(), RemoteError> {
+        let stream = self.connection.open().map_err(|_| RemoteError::Lost)?;
+        let stream = Stream(Kind::Lone(stream));
+        let (reply, _) = timeout(GREETING, begin(&stream, &wire::Request::Hello))
+            .await
+            .unwrap_or(Err(RemoteError::Lost))?;
+        stream.finish().await;
+        match reply {
+            wire::Reply::Hello(machine) if machine.machine_id == known => Ok(()),
+            wire::Reply::Hello(machine) => Err(RemoteError::OtherMachine {
+                known: known.to_owned(),
+                found: machine.machine_id,
+            }),
+            _ => Err(RemoteError::Helper {
+                detail: "it didn't say which machine it is on".to_owned(),
+            }),
+        }
     }
 
     /// Start the helper at the end of `pipe`.
@@ -152,6 +177,8 @@ async fn greet(helper: HelperPipe) -> Result<Greeted, RemoteError> {
 pub(crate) struct Stream(Kind);
 
 enum Kind {
+    /// One that is done before its connection is anybody's.
+    Lone(wire::Stream),
     Own {
         stream: wire::Stream,
         /// The connection lives as long as its streams.
@@ -184,7 +211,7 @@ impl Stream {
     /// Send bytes. Must not be dropped before it is done.
     pub(crate) async fn send_bytes(&self, bytes: Bytes) -> Result<(), RemoteError> {
         let sent = match &self.0 {
-            Kind::Own { stream, .. } => stream.send(bytes).await.ok(),
+            Kind::Own { stream, .. } | Kind::Lone(stream) => stream.send(bytes).await.ok(),
             Kind::Daemon { writer, .. } => writer.lock().await.write_all(&bytes).await.ok(),
         };
         sent.ok_or(RemoteError::Lost)
@@ -194,7 +221,7 @@ impl Stream {
     /// dropped at any time.
     pub(crate) async fn recv(&self) -> Option<Bytes> {
         match &self.0 {
-            Kind::Own { stream, .. } => stream.recv().await.ok().flatten(),
+            Kind::Own { stream, .. } | Kind::Lone(stream) => stream.recv().await.ok().flatten(),
             Kind::Daemon { reader, .. } => {
                 let mut bytes = BytesMut::with_capacity(CHUNK);
                 match reader.lock().await.read_buf(&mut bytes).await {
@@ -208,7 +235,7 @@ impl Stream {
     /// Say that no more is sent, and wait until what was sent is on its way.
     pub(crate) async fn finish(&self) {
         match &self.0 {
-            Kind::Own { stream, .. } => stream.finish(),
+            Kind::Own { stream, .. } | Kind::Lone(stream) => stream.finish(),
             Kind::Daemon { writer, .. } => drop(writer.lock().await.shutdown().await),
         }
     }

@@ -20,6 +20,8 @@ pub struct Route {
     pub choice: PipeChoice,
     /// This laptop.
     pub laptop: Laptop,
+    /// The id of the machine that it has to be, where that is known.
+    pub machine_id: Option<String>,
 }
 
 /// Where a VM is.

@@ -186,9 +186,8 @@ impl Plan {
     fn journey(&self, base: Option<&str>) -> Journey {
         let bytes = self.remote.as_bytes();
         let remote = match (bytes, base) {
-            ([b'~'], _) => OsString::from("."),
+            ([b'~'], _) | (b"", None) => OsString::from("."),
             ([b'~', b'/', rest @ ..], _) => OsString::from_vec([b"./", rest].concat()),
-            (b"", None) => OsString::from("."),
             (b"", Some(base)) => OsString::from(format!("{base}/.")),
             (_, Some(base)) => OsString::from_vec([base.as_bytes(), b"/", bytes].concat()),
             (_, None) => self.remote.clone(),

@@ -28,7 +28,6 @@ pub(crate) fn protected_for(
     let hook = Hook {
         app,
         adapter: *adapter,
-        policy: None,
         event: HookEvent {
             agent: AgentId(adapter.name().to_owned()),
             session: None,

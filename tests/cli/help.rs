@@ -46,6 +46,7 @@ const VERBS: &[&str] = &[
     "vm doctor [OPTIONS] <NAME>",
     "vm list [OPTIONS]",
     "vm remove <NAME>",
+    "vm renew <NAME>",
     "vm seed [OPTIONS] <NAME>",
     "vm show [OPTIONS] <NAME>",
 ];
@@ -180,6 +181,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(125, &["vm", "connect", "nobody"])]
 #[case(125, &["vm", "doctor", "nobody"])]
 #[case(125, &["vm", "remove", "nobody"])]
+#[case(125, &["vm", "renew", "nobody"])]
 #[case(125, &["vm", "seed", "nobody"])]
 #[case(125, &["vm", "show", "nobody"])]
 fn every_verb_ends_as_the_table_of_exit_codes_says(#[case] want: u8, #[case] words: &[&str]) {

@@ -22,6 +22,8 @@ mod pin;
 mod policy;
 mod policy_run;
 mod ports;
+mod pty;
+mod renew;
 mod roundtrip;
 mod same_path;
 mod scene;

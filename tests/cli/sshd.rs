@@ -215,6 +215,17 @@ impl Vm {
         text.split(' ').nth(1).unwrap().to_owned()
     }
 
+    /// Give it another host key, as a rebuilt machine has.
+    pub(crate) fn change_key(&self) {
+        let key = self.folder.path().join("host_key");
+        fs::remove_file(&key).unwrap();
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(key)
+            .status();
+        assert!(made.unwrap().success());
+    }
+
     /// The socket of the agent that has the key, where ssh needs one.
     pub(crate) fn agent(&self) -> PathBuf {
         self.folder.path().join("agent")

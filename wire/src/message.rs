@@ -509,7 +509,7 @@ pub enum Failure {
 /// What a helper knows of its VM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Of `/etc/machine-id`; empty where there is none.
+    /// Of `/etc/machine-id`, else D-Bus's own; empty where there is none.
     pub machine_id: String,
     /// The kernel's release.
     pub kernel: String,

@@ -11,7 +11,8 @@ use boxery_wire::{Item, Taken};
 use rstest::rstest;
 
 /// More than a socket holds.
-const SIZE: u64 = 16 << 20;
+const LENGTH: usize = 16 << 20;
+const SIZE: u64 = LENGTH as u64;
 
 #[rstest]
 #[case::grows(SIZE + 7, true)]
@@ -19,7 +20,7 @@ const SIZE: u64 = 16 << 20;
 #[case::stays(SIZE, true)]
 fn a_file_that_changes_while_it_is_read_is_told(#[case] becomes: u64, #[case] whole: bool) {
     let mut source = tempfile();
-    source.write_all(&vec![7; SIZE as usize]).unwrap();
+    source.write_all(&vec![7; LENGTH]).unwrap();
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&source));
     let path = std::fs::read_link(path).unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
@@ -62,7 +63,7 @@ fn a_file_that_changes_while_it_is_read_is_told(#[case] becomes: u64, #[case] wh
 #[test]
 fn a_sender_stops_when_the_other_end_can_not_go_on() {
     let mut source = tempfile();
-    source.write_all(&vec![7; SIZE as usize]).unwrap();
+    source.write_all(&vec![7; LENGTH]).unwrap();
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&source));
     let path = std::fs::read_link(path).unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();

@@ -41,6 +41,8 @@ fn parse(log: &str, options: &HostOptions) -> Option<RemoteError> {
             .map_or_else(|| "known_hosts".to_owned(), |(_, at)| at.to_owned());
         return Some(RemoteError::HostKeyChanged {
             host,
+            algorithm,
+            line: String::new(),
             fingerprint,
             known,
         });

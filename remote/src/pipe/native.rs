@@ -355,6 +355,8 @@ impl client::Handler for Trust {
             },
             Verdict::Changed(known) => RemoteError::HostKeyChanged {
                 host,
+                algorithm: shown.algorithm,
+                line: shown.line,
                 fingerprint,
                 known,
             },

@@ -146,7 +146,7 @@ impl SystemPipe {
             };
             drop(end.send(ended));
         });
-        let scan = self.scan_command();
+        let (scan, alone) = (self.scan_command(true), self.scan_command(false));
         Ok(Channel {
             stdin: Box::pin(stdin),
             stdout: Box::pin(stdout),
@@ -167,6 +167,19 @@ impl SystemPipe {
                         algorithm,
                         fingerprint,
                     }),
+                    ChannelEnd::Failed(RemoteError::HostKeyChanged {
+                        host,
+                        algorithm,
+                        fingerprint,
+                        known,
+                        ..
+                    }) => ChannelEnd::Failed(RemoteError::HostKeyChanged {
+                        line: alone.line(&fingerprint).await.unwrap_or_default(),
+                        host,
+                        algorithm,
+                        fingerprint,
+                        known,
+                    }),
                     ended => ended,
                 }
             }),
@@ -174,12 +187,16 @@ impl SystemPipe {
     }
 
     /// The same connection up to the host key and no further: ssh writes the
-    /// unknown key into a file of ours, which holds the line to accept.
-    fn scan_command(&self) -> Scan {
-        let path = self.folder.path().join("scanned");
+    /// unknown key into a file of ours, which holds the line to accept. Without the
+    /// `known` ones every key is unknown.
+    fn scan_command(&self, known: bool) -> Scan {
+        let name = if known { "scanned" } else { "scanned-alone" };
+        let path = self.folder.path().join(name);
         let path = Utf8PathBuf::from_path_buf(path).unwrap_or_default();
         let mut known_hosts = vec![path.clone()];
-        known_hosts.extend(self.options.known_hosts.iter().cloned());
+        if known {
+            known_hosts.extend(self.options.known_hosts.iter().cloned());
+        }
         let mut command = self.command(&self.next_log(), &known_hosts, "accept-new");
         command.args(["-o", "PreferredAuthentications=none"]);
         command.args(["-o", "HashKnownHosts=no"]);

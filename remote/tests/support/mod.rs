@@ -327,6 +327,7 @@ pub(crate) fn route(target: &str, choice: PipeChoice, laptop: Laptop) -> Route {
         end: RouteEnd::Ssh(target.to_owned()),
         choice,
         laptop,
+        machine_id: None,
     }
 }
 

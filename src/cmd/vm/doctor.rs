@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use boxery_pin::VmName;
 use boxery_remote::doctor::{self, Check, Making, Outcome, Step, check_inside, check_way};
-use boxery_remote::{Target, Way};
+use boxery_remote::{RemoteError, Target, Way};
 
 use crate::app::App;
 use crate::config::{PathsRule, Vm};
@@ -76,10 +76,11 @@ async fn check(app: &App, name: &VmName, vm: &Vm) -> Result<Vec<Check>, Failure>
         if let (Some(probe), Some(known)) = (probe, &vm.machine_id)
             && probe.machine_id != *known
         {
-            let outcome = Outcome::Doubtful(
-                "it isn't the machine that was added under this name; was it rebuilt?".to_owned(),
-            );
-            let step = Step::Configuration;
+            let outcome = Outcome::Failed(RemoteError::OtherMachine {
+                known: known.clone(),
+                found: probe.machine_id,
+            });
+            let step = Step::Machine;
             checks.push(Check { step, outcome });
         }
     }

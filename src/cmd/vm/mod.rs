@@ -8,6 +8,7 @@ pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod remove;
+pub(crate) mod renew;
 pub(crate) mod seed;
 pub(crate) mod show;
 
@@ -30,6 +31,7 @@ pub(crate) enum Verb {
     Doctor(doctor::Args),
     List(list::Args),
     Remove(remove::Args),
+    Renew(renew::Args),
     Seed(seed::Args),
     Show(show::Args),
 }
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         Verb::Doctor(args) => doctor::run(args, app),
         Verb::List(args) => list::run(args, app),
         Verb::Remove(args) => remove::run(args, app),
+        Verb::Renew(args) => renew::run(args, app),
         Verb::Seed(args) => seed::run(args, app),
         Verb::Show(args) => show::run(args, app),
     }
