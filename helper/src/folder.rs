@@ -89,6 +89,24 @@ impl Folders {
             .collect()
     }
 
+    /// How many runs have a supervisor.
+    pub(crate) fn running(&self) -> u32 {
+        let runs = self.runs().into_iter();
+        let running = runs.filter(|(_, folder)| connect(folder).is_ok() || is_beginning(folder));
+        u32::try_from(running.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Remove every folder that is ours, and what it leaves empty.
+    pub(crate) fn remove(&self) {
+        for folder in self.0.iter().filter(|folder| is_private(folder).is_ok()) {
+            // What can't be removed is another user's or a broken disk's.
+            drop(fs::remove_dir_all(folder));
+            if let Some(parent) = folder.parent().filter(|path| path.ends_with("boxery")) {
+                drop(fs::remove_dir(parent));
+            }
+        }
+    }
+
     /// Forget runs that ended long ago.
     pub(crate) fn forget(&self) {
         for (_, folder) in self.runs() {

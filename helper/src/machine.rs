@@ -81,6 +81,7 @@ pub(crate) fn find(program: &str, path: &[u8]) -> Option<PathBuf> {
 /// The machine's own name; empty where it has none.
 pub(crate) fn id() -> String {
     fs::read_to_string("/etc/machine-id")
+        .or_else(|_| fs::read_to_string("/var/lib/dbus/machine-id"))
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
 }

@@ -16,6 +16,7 @@ mod forward;
 mod git;
 mod jobs;
 mod keep;
+mod leave;
 mod login;
 mod machine;
 mod old;

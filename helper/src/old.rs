@@ -23,26 +23,40 @@ pub(crate) fn hold(own: &Path) -> InUse {
 
 /// Remove the files of helpers that no process uses.
 pub(crate) fn remove(own: &Path) {
-    let is_helper = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let digits = name.and_then(|name| name.strip_prefix("helper-"));
-        // Or what came of one when sending it broke off.
-        let digits = digits.map(|digits| digits.split(".part-").next().unwrap_or(digits));
-        digits.is_some_and(|digits| {
-            digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
-    };
-    // Beside a program of another name lies nothing of ours.
-    let (true, Some(folder)) = (is_helper(&own.to_owned()), own.parent()) else {
-        return;
-    };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path != own && is_helper(&path) {
+    for path in beside(own) {
+        if path != own {
             // Another helper may be at the same work.
             drop(remove_unused(&path));
         }
     }
+}
+
+/// Remove them all, this program too; who runs goes on.
+pub(crate) fn remove_all(own: &Path) {
+    for path in beside(own) {
+        drop(fs::remove_file(path));
+    }
+}
+
+/// The helpers in the folder of this one.
+fn beside(own: &Path) -> Vec<PathBuf> {
+    // Beside a program of another name lies nothing of ours.
+    let (true, Some(folder)) = (is_helper(own), own.parent()) else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| is_helper(path)).collect()
+}
+
+fn is_helper(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let digits = name.and_then(|name| name.strip_prefix("helper-"));
+    // Or what came of one when sending it broke off.
+    let digits = digits.map(|digits| digits.split(".part-").next().unwrap_or(digits));
+    digits.is_some_and(|digits| {
+        digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 fn remove_unused(path: &Path) -> io::Result<()> {

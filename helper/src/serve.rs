@@ -28,7 +28,7 @@ use crate::login::Login;
 use crate::proxy::{self, Client};
 use crate::stdio::Pipe;
 use crate::supervise::{Begin, Found, Journal, nowhere};
-use crate::{forward, jobs, keep, machine, old, own, ports, prepare, process};
+use crate::{forward, jobs, keep, leave, machine, old, own, ports, prepare, process};
 
 /// What of the pipe is read at once.
 const BUFFER: usize = 128 * 1024;
@@ -194,6 +194,11 @@ impl Server {
                 Reply::SetUp(state.is_ok_and(|state| prepare::is_done(&state, script)))
             }
             Request::Ports => Reply::Ports(ports::list(&self.folders)),
+            Request::Leave => {
+                // Until then it may make a folder.
+                self.login().await;
+                Reply::Left(leave::run(&self.program, &self.folders))
+            }
             Request::Put { .. } | Request::Get { .. } | Request::Sync { .. } => {
                 return self.copy(stream, decoder, &request).await;
             }

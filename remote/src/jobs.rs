@@ -46,6 +46,14 @@ pub fn new_id() -> Result<JobId, RemoteError> {
     Ok(RunId(crate::random::bytes()?))
 }
 
+/// Take the helper off the VM, unless runs go on: how many do.
+pub async fn leave(way: &Way) -> Result<u32, RemoteError> {
+    match ask(way, &Request::Leave).await? {
+        Reply::Left(running) => Ok(running),
+        other => Err(unfit(&other)),
+    }
+}
+
 /// Start a job. It is executed at most once: when the connection breaks before the
 /// VM has answered, the same request is sent again.
 pub async fn start(way: &Way, request: &RunRequest) -> Result<JobId, RemoteError> {

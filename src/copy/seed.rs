@@ -7,6 +7,7 @@ use boxery_pin::{PathMap, VmName};
 use boxery_remote::{RunExit, RunIo, RunRequest, Way};
 use boxery_sync::{Scan, SeedReport, SyncError, write_seed};
 
+use super::known;
 use super::rules::{marker, scan_options};
 use super::state::sync_failure;
 use super::streams::{self, Said};
@@ -203,6 +204,7 @@ pub(crate) async fn seed(
     let (vm, folder) = (vm.clone(), map.folder.to_string());
     let error = match end.exit {
         RunExit::Code(0) => {
+            known::note(app, &vm, map)?;
             let skipped = scan.skipped.iter().map(ToString::to_string).collect();
             return Ok(Seeded {
                 report: sent.map_err(sync_failure)?,

@@ -7,6 +7,7 @@ use boxery_pin::{PathMap, VmName};
 use boxery_remote::{RunExit, RunIo, RunRequest, Way};
 use boxery_sync::{CopyTree, Drift, EntryPath, Rules, Scan, Sieve, SyncError, read_tar};
 
+use super::known;
 use super::rules::{marker, scan_options};
 use super::streams::{self, Said};
 use crate::app::App;
@@ -105,6 +106,8 @@ pub(crate) async fn compare(
         let hint = error.hint();
         Failure::from(error).hint_if(hint)
     })?;
+    // A copy that can't be noted is only not listed as this laptop's.
+    known::note(app, vm, map).ok();
     let mut unsettled: Vec<String> = scan.unsettled.iter().map(ToString::to_string).collect();
     unsettled.extend(complaint);
     Ok(Comparison {

@@ -10,12 +10,15 @@ use crate::support::Sandbox;
 /// Every verb that the help shows, as docs and users know it.
 const VERBS: &[&str] = &[
     "completions <SHELL>",
+    "copies [OPTIONS] [NAME]",
+    "copies prune [OPTIONS] [NAME]",
     "cp [OPTIONS] <SRC> <DST>",
     "daemon log",
     "daemon status [OPTIONS]",
     "daemon stop",
     "demo",
     "drift [OPTIONS] [NAME]",
+    "env [OPTIONS] [NAME]",
     "forward [NAME] [LOCAL:]PORT",
     "hook install [OPTIONS] [AGENT]...",
     "hook print [OPTIONS] [AGENT]...",
@@ -40,6 +43,7 @@ const VERBS: &[&str] = &[
     "policy trust [OPTIONS]",
     "run [OPTIONS] [NAME] [-- <COMMAND>...]",
     "shell [OPTIONS] [NAME]",
+    "uninstall [OPTIONS]",
     "unpin [OPTIONS]",
     "vm add [OPTIONS] <NAME> [TARGET]",
     "vm connect [OPTIONS] <NAME>",
@@ -106,6 +110,10 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[rstest]
 // 0: yes, or done
 #[case(0, &["completions", "fish"])]
+#[case(0, &["copies"])]
+#[case(0, &["copies", "prune"])]
+#[case(0, &["uninstall", "--dry-run"])]
+#[case(0, &["uninstall", "--yes"])]
 #[case(0, &["daemon", "log"])]
 #[case(0, &["daemon", "stop"])]
 #[case(0, &["hook", "install", "claude-code", "--dry-run"])]
@@ -128,6 +136,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(0, &["--help"])]
 // 1: the answer is no
 #[case(1, &["daemon", "status"])]
+#[case(1, &["uninstall"])]
 #[case(1, &["hook", "status", "claude-code"])]
 #[case(1, &["pin"])]
 #[case(1, &["pin", "--explain"])]
@@ -140,6 +149,7 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(64, &["cp", "dev:a"])]
 #[case(64, &["cp", "a", "b"])]
 #[case(64, &["drift"])]
+#[case(64, &["env"])]
 #[case(64, &["forward"])]
 #[case(64, &["forward", "0"])]
 #[case(64, &["forward", "80", "dev"])]
@@ -167,7 +177,10 @@ fn a_verb_that_is_missing_is_answered_with_the_help_and_64(#[case] words: &[&str
 #[case(64, &["vm", "add", "dev"])]
 // 125: boxery could not
 #[case(125, &["cp", "a", "nobody:"])]
+#[case(125, &["copies", "nobody"])]
+#[case(125, &["copies", "prune", "nobody"])]
 #[case(125, &["drift", "nobody"])]
+#[case(125, &["env", "nobody"])]
 #[case(125, &["forward", "nobody", "80"])]
 #[case(125, &["jobs", "list", "nobody"])]
 #[case(125, &["jobs", "start", "nobody", "--", "true"])]

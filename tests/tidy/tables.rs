@@ -50,6 +50,7 @@ pub(crate) const OPEN_SETS: &[OpenSet] = &[
         ],
     ),
     ("src/cmd", "src/cmd/mod.rs", &[]),
+    ("src/cmd/copies", "src/cmd/copies/mod.rs", &[]),
     ("src/cmd/daemon", "src/cmd/daemon/mod.rs", &[]),
     (
         "src/cmd/hook",

@@ -135,6 +135,9 @@ pub enum Request {
         /// The copy's folder, from the user's home.
         copy: Blob,
     },
+    /// Remove boxery's programs and the folders of runs, unless runs go on.
+    /// [`Reply::Left`].
+    Leave,
     /// Connect to a port of the VM's loopback. [`Reply::Started`], then bytes.
     Forward {
         /// The port.
@@ -462,6 +465,8 @@ pub enum Reply {
     Source(Kind),
     /// To [`Request::Jobs`].
     Jobs(Vec<Job>),
+    /// To [`Request::Leave`]: so many runs go on, and nothing was removed; at 0 all was.
+    Left(u32),
     /// To [`Request::Wait`] and [`Request::Stop`].
     Ended(End),
     /// To [`Request::Ports`].

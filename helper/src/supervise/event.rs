@@ -245,6 +245,7 @@ impl Supervisor {
             | Request::IsSetUp { .. }
             | Request::Ports
             | Request::WatchPorts { .. }
+            | Request::Leave
             | Request::Put { .. }
             | Request::Get { .. }
             | Request::Sync { .. }

@@ -128,6 +128,7 @@ pub async fn run(
             | Reply::Ended(_)
             | Reply::Ports(_)
             | Reply::SetUp(_)
+            | Reply::Left(_)
             | Reply::Target(_)
             | Reply::Source(_) => {
                 return Err(RemoteError::Helper {

@@ -11,7 +11,8 @@ pub(crate) mod status;
 mod target;
 pub(crate) mod uninstall;
 
-pub(crate) use target::AGENT_NAMES;
+pub(crate) use target::{AGENT_NAMES, Places};
+pub(crate) use uninstall::{has_entry, remove_entry};
 
 use crate::app::App;
 use crate::error::Failure;

@@ -123,14 +123,14 @@ fn lasting_binary() -> Result<Utf8PathBuf, Failure> {
 }
 
 /// Where an agent's settings are, for a verb that a person started in `folder`.
-pub(super) struct Places {
+pub(crate) struct Places {
     home: Utf8PathBuf,
     settings: Option<Utf8PathBuf>,
     pub(super) folder: Utf8PathBuf,
 }
 
 impl Places {
-    pub(super) fn read(app: &App) -> Result<Self, Failure> {
+    pub(crate) fn read(app: &App) -> Result<Self, Failure> {
         let folder = env::current_folder()?;
         Ok(Self {
             home: app.env.home.clone(),
@@ -148,6 +148,15 @@ impl Places {
             machine: Utf8Path::new("/"),
             arguments: &[],
         }
+    }
+
+    /// The settings file of each scope that there is.
+    pub(crate) fn files(&self, adapter: &dyn Adapter) -> Vec<Utf8PathBuf> {
+        let scopes = InstallScope::ALL.into_iter();
+        let surroundings = self.surroundings();
+        scopes
+            .filter_map(|scope| adapter.settings_file(&surroundings, scope))
+            .collect()
     }
 
     /// The settings file of a scope.

@@ -119,7 +119,25 @@ fn remove(args: &Args, app: &App, path: &Utf8Path, adapter: &dyn Adapter) -> Res
         }
         return Ok(changes);
     }
-    let done = target::apply(plan)?;
+    remove_entry(app, path, adapter)
+}
+
+/// Whether the settings file holds an entry of boxery's.
+pub(crate) fn has_entry(path: &Utf8Path, adapter: &dyn Adapter) -> Result<bool, Failure> {
+    let plan = Plan::uninstall(path, adapter.name()).map_err(|error| {
+        let hint = error.hint();
+        Failure::from(error).hint(hint)
+    })?;
+    Ok(!plan.is_unchanged())
+}
+
+/// Take the entries out of the settings file; whether there were some.
+pub(crate) fn remove_entry(
+    app: &App,
+    path: &Utf8Path,
+    adapter: &dyn Adapter,
+) -> Result<bool, Failure> {
+    let done = target::apply(|| Plan::uninstall(path, adapter.name()))?;
     if done.is_unchanged() {
         return Ok(false);
     }

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::config::{self, Vm};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::{env, reach};
+use crate::{copy, env, reach};
 
 /// Take a VM that was rebuilt for the one of that name
 ///
@@ -79,12 +79,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         app.ui.say(format_args!("  {label:<10}  was {old}"));
         app.ui.say(format_args!("  {:<10}  is  {new}", ""));
     }
-    match app.ui.confirm("Was it rebuilt, and is that its key?") {
-        Some(true) => {}
-        Some(false) | None => {
-            app.ui.say("nothing was changed");
-            return Ok(Exit::No);
-        }
+    if app.ui.confirm("Was it rebuilt, and is that its key?") != Some(true) {
+        app.ui.say("nothing was changed");
+        return Ok(Exit::No);
     }
     if let Some(line) = &shown.line {
         replace(&app.known_hosts_path(), line).map_err(|error| reach::failure(name, error))?;
@@ -92,6 +89,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     config::edit(&app.config_path(), |document| {
         config::set_identity(document, name, machine_id, shown.host_key.as_deref());
     })?;
+    copy::forget_all(app, name)?;
     let folder = vm.dir.as_str();
     reach::block_on(async {
         let known = app.config()?;
