@@ -196,8 +196,8 @@ impl Server {
             Request::Ports => Reply::Ports(ports::list(&self.folders)),
             Request::Leave => {
                 // Until then it may make a folder.
-                self.login().await;
-                Reply::Left(leave::run(&self.program, &self.folders))
+                let login = self.login().await;
+                Reply::Left(leave::run(&self.program, &self.folders, login))
             }
             Request::Put { .. } | Request::Get { .. } | Request::Sync { .. } => {
                 return self.copy(stream, decoder, &request).await;

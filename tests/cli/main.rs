@@ -5,6 +5,7 @@
     reason = "a test that can't set its scene up should fail at once"
 )]
 
+mod argv;
 mod completions;
 mod copies;
 mod cp;
@@ -18,6 +19,7 @@ mod hook_escapes;
 mod hook_protects;
 mod install;
 mod jobs;
+mod listing;
 mod pin;
 mod policy;
 mod policy_run;

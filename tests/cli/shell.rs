@@ -48,11 +48,12 @@ fn a_shell_is_a_real_terminal(#[values("native", "system")] pipe: &str) {
     pty.until("xterm-256color\r\n/\r\n");
 
     // A new size reaches what runs there, by a signal.
-    pty.say("trap 'stty size; echo re''sized' WINCH; echo re''ady; read line\n");
+    pty.say(
+        "bash -c \"trap 'stty size; kill \\$!; exit' WINCH; sleep 1000 & echo re''ady; wait\"\n",
+    );
     pty.until("ready\r\n");
     pty.resize(132, 50);
-    pty.until("50 132\r\nresized\r\n");
-    pty.say("\n");
+    pty.until("50 132\r\n");
     pty.until("[at%there]");
 
     // Colours, and every other byte, as they are.
@@ -60,14 +61,15 @@ fn a_shell_is_a_real_terminal(#[values("native", "system")] pipe: &str) {
     pty.until("\x1b[1;31mred\x1b[0m\u{20ac}\r\n");
 
     // Ctrl-Z, fg, and Ctrl-C to the foreground job alone.
-    pty.say("trap - WINCH; sleep 1000 & sleep 2000\n");
-    pty.until("sleep 2000\r\n");
+    pty.say("sleep 1000 &\n");
     pty.until("[1] ");
+    pty.say("bash -c \"trap 'echo re''sumed' CONT; echo u''p; while :; do sleep 0.1; done\"\n");
+    pty.until("up\r\n");
     pty.say("\x1a");
     pty.until("Stopped");
     pty.until("[at%there]");
     pty.say("fg\n");
-    pty.until("sleep 2000\r\n");
+    pty.until("resumed\r\n");
     pty.say("\x03");
     pty.until("^C");
     pty.until("[at%there]");

@@ -215,6 +215,20 @@ impl Vm {
         text.split(' ').nth(1).unwrap().to_owned()
     }
 
+    /// Log in as that user of this machine from now on.
+    pub(crate) fn log_in_as(&self, sandbox: &Sandbox, user: &str) {
+        let open = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        open(self.folder.path(), 0o755);
+        open(&self.folder.path().join("home"), 0o777);
+        let path = sandbox.home().join(".config/boxery/config.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once("target = \"").unwrap();
+        let (_, host) = rest.split_once('@').unwrap();
+        fs::write(path, format!("{before}target = \"{user}@{host}")).unwrap();
+    }
+
     /// Give it another host key, as a rebuilt machine has.
     pub(crate) fn change_key(&self) {
         let key = self.folder.path().join("host_key");
