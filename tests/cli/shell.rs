@@ -1,10 +1,5 @@
 //! `boxery shell` in a real terminal.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that can't set its scene up should fail at once"
-)]
-
 use std::process::Command;
 
 use rstest::rstest;
