@@ -41,6 +41,14 @@ pub(crate) struct Rules {
     command: BTreeMap<String, String>,
 }
 
+impl Rules {
+    /// The variables that it is about, whose values nobody need see.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let pass = self.pass.iter();
+        pass.chain(self.command.keys()).map(String::as_str)
+    }
+}
+
 /// A variable of `[env]` that can't be had.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RuleError {

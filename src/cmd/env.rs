@@ -7,7 +7,7 @@ use boxery_remote::{RunRequest, capture, jobs};
 use serde_json::json;
 
 use crate::app::App;
-use crate::cmd::run::variables;
+use crate::environment::{Rules, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let config = app.config()?;
     let vm = config.vm(&name)?;
     let cwd = here.counterpart(app, &name, vm)?;
-    let (machine, login) = reach::block_on(async {
+    let (machine, given, login) = reach::block_on(async {
         let way = reach::open(app, &name, vm).await?;
         let failed = |error| reach::failure(&name, error);
         let machine = jobs::machine(&way).await.map_err(failed)?;
@@ -54,14 +54,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         } else {
             None
         };
-        Ok::<_, Failure>((machine, login))
+        // What the user's configuration passes is named only: it may be secret.
+        let given = variables(app, &Rules::default(), &[]).await?;
+        Ok::<_, Failure>((machine, given, login))
     })??;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let travelling: Vec<String> = env::travelling()
         .into_iter()
         .filter_map(|(name, _)| name.into_string().ok())
         .collect();
-    let (sent, set): (BTreeMap<_, _>, BTreeMap<_, _>) = variables(&[])
+    let (sent, set): (BTreeMap<_, _>, BTreeMap<_, _>) = given
         .into_iter()
         .map(|(name, value)| (name, text(&value)))
         .partition(|(name, _)| travelling.contains(name));
@@ -74,7 +76,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             "vm": name, "user": machine.user, "home": text(&machine.home), "folder": folder,
             "shell": text(&machine.shell), "bash": machine.bash.as_deref().map(text),
             "path": text(&machine.path), "not_captured": machine.no_login,
-            "sent": sent, "set": set, "login": login,
+            "sent": sent, "set": set, "passed": config.env.names().collect::<Vec<_>>(),
+            "login": login,
         }));
         return Ok(Exit::Done);
     }
@@ -89,6 +92,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         ("PATH", text(&machine.path)),
     ] {
         app.ui.line(format_args!("{label:<7} {}", shown(&value)));
+    }
+    let passed: Vec<&str> = config.env.names().collect();
+    if !passed.is_empty() {
+        let names = passed.join(", ");
+        app.ui
+            .line(format_args!("passed by your configuration: {names}"));
     }
     for (title, found) in [
         ("sent from this laptop", Some(sent)),

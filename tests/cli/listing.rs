@@ -127,8 +127,18 @@ fn the_environment_of_a_command_is_shown() {
         "export FROM_PROFILE='yes\nno'\n",
     )
     .unwrap();
-    let shown = scene.sandbox.run(&["env", "dev"]);
+    let config = scene.sandbox.home().join(".config/boxery/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(config, format!("{text}\n[env]\npass = [\"TOKEN\"]\n")).unwrap();
+    let mut command = scene.sandbox.boxery(["env", "dev"]);
+    let shown = command.env("TOKEN", "a secret").output().unwrap();
+    let shown = scene.sandbox.render(&shown);
     assert!(shown.starts_with("exit: 0\n"), "{shown}");
+    assert!(
+        shown.contains("passed by your configuration: TOKEN\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("a secret"), "{shown}");
     for want in [
         "sent from this laptop:\n  LANG=C.UTF-8\n",
         "\n  GIT_PAGER=cat\n",

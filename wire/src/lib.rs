@@ -25,7 +25,7 @@ pub use error::WireError;
 pub use greet::{BUILD, MAGIC, greet};
 pub use message::{
     End, Failure, FromPorts, FromRun, GitUser, Item, Job, JobState, Keep, Kind, Loss, Machine,
-    Misplaced, Outcome, Port, RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId, Stdin,
-    Taken, ToRun, View, Whose, Why,
+    Misplaced, Outcome, Port, RESUMED, Reply, Request, Run, RunId, STDIN_WINDOW, Size, StateId,
+    Stdin, Taken, ToRun, View, Whose, Why,
 };
 pub use mux::{Connection, Side, Stream};
