@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let name = here.vm(args.vm.as_ref())?;
     let config = app.config()?;
     let vm = config.vm(&name)?;
-    let cwd = here.counterpart(app, &name, vm)?;
+    let place = here.counterpart(app, &name, vm)?;
     let (machine, given, login) = reach::block_on(async {
         let way = reach::open(app, &name, vm).await?;
         let failed = |error| reach::failure(&name, error);
@@ -67,8 +67,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         .into_iter()
         .map(|(name, value)| (name, text(&value)))
         .partition(|(name, _)| travelling.contains(name));
-    let folder = match &cwd {
-        Some(cwd) => cwd.to_string(),
+    let folder = match &place.cwd {
+        Some(cwd) => cwd.clone(),
         None => text(&machine.home),
     };
     if args.json {
