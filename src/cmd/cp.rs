@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         let way = reach::open(app, &plan.vm, vm).await?;
         let at_copy =
             needs_base(&plan.remote) && (pinned || has_copy(app, &plan.vm, &way, &map).await?);
-        let journey = plan.journey(at_copy.then(|| map.copy.as_str()));
+        let journey = plan.journey(at_copy.then(|| map.folder.as_str()), &map);
         let mut show = Show::new(ui, as_json);
         let ended = go(&way, &journey, refuse, &mut show).await;
         ui.progress(None);
@@ -183,9 +183,20 @@ fn needs_base(remote: &OsStr) -> bool {
 }
 
 impl Plan {
-    fn journey(&self, base: Option<&str>) -> Journey {
+    fn journey(&self, base: Option<&str>, map: &PathMap) -> Journey {
         let bytes = self.remote.as_bytes();
+        // Where commands see the copy, the copying process, which is none, may not.
+        let seen = self
+            .remote
+            .to_str()
+            .and_then(|path| path.parse::<RemotePath>().ok());
+        let seen = seen.filter(|path| path.is_within(&map.copy));
+        let below =
+            seen.and_then(|path| Some(path.as_str().strip_prefix(map.copy.as_str())?.to_owned()));
         let remote = match (bytes, base) {
+            _ if below.is_some() => {
+                OsString::from(format!("{}{}", map.folder, below.unwrap_or_default()))
+            }
             ([b'~'], _) | (b"", None) => OsString::from("."),
             ([b'~', b'/', rest @ ..], _) => OsString::from_vec([b"./", rest].concat()),
             (b"", Some(base)) => OsString::from(format!("{base}/.")),

@@ -39,10 +39,10 @@ fn file(app: &App, vm: &VmName, copy: &RemotePath) -> Utf8PathBuf {
 pub(crate) fn note(app: &App, vm: &VmName, map: &PathMap) -> Result<(), Failure> {
     let known = KnownCopy {
         project: map.project.clone(),
-        copy: map.copy.clone(),
+        copy: map.folder.clone(),
         marker: marker(app, map)?,
     };
-    let path = file(app, vm, &map.copy);
+    let path = file(app, vm, &map.folder);
     if read(&path).as_ref() == Some(&known) {
         File::options()
             .append(true)

@@ -35,7 +35,7 @@ pub(crate) async fn has_copy(
     way: &Way,
     map: &PathMap,
 ) -> Result<bool, Failure> {
-    let path = format!("{}/.boxery-copy", map.copy);
+    let path = format!("{}/.boxery-copy", map.folder);
     let request = RunRequest {
         argv: ["cat", "--", &path]
             .map(|word| word.as_bytes().to_vec())
