@@ -17,6 +17,8 @@ const SOURCES: &[&str] = &[
     "../helper/keep/src",
     "../helper/build.rs",
     "../helper/Cargo.toml",
+    "../sync/src",
+    "../sync/Cargo.toml",
 ];
 
 fn main() -> io::Result<()> {

@@ -189,6 +189,21 @@ fn tree(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn the_build_hash_is_of_every_crate_of_ours_that_is_in_the_helper() {
+    let hashed = read(Path::new("wire/build.rs"));
+    for name in tree("helper") {
+        let Some(folder) = name.strip_prefix("boxery-") else {
+            continue;
+        };
+        let sources = match folder {
+            "wire" => "\"src\"".to_owned(),
+            _ => format!("\"../{folder}/src\""),
+        };
+        assert!(hashed.contains(&sources), "wire/build.rs lacks {sources}");
+    }
+}
+
+#[test]
 fn the_synchronous_crates_have_no_runtime_in_their_tree() {
     assert!(tree("remote").contains("tokio"), "the walk sees a runtime");
     for name in SYNCHRONOUS {
