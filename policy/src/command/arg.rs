@@ -87,6 +87,10 @@ impl Arg {
     /// The program's name without its folder, if it is known.
     pub(crate) fn program(&self) -> Option<&str> {
         let name = self.text.rsplit('/').next().unwrap_or_default();
+        if name == "exe" && self.text.starts_with("/proc/") {
+            // The program of a process: before another one is started, the shell's own.
+            return Some("sh");
+        }
         if self.is_exact() {
             return Some(if name.is_empty() {
                 &self.text

@@ -85,6 +85,10 @@ impl Walk<'_> {
                 }
             }
             "BASH_ALIASES" => self.probe_text(value, span, depth)?,
+            // `BASH_CMDS[g]=/usr/bin/git` makes `g` run git.
+            "BASH_CMDS" => {
+                self.unclear("which program runs is only known when it runs", span);
+            }
             "BASH_ENV" | "ENV" | "ZDOTDIR" if value.starts_with("/dev/") => {
                 self.unclear("what a shell reads is only known when it runs", span);
             }

@@ -106,6 +106,12 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
+            "jobs" => match rest {
+                [option, command @ ..] if option.text == "-x" => {
+                    self.command(text, command, deeper(around))
+                }
+                _ => Ok(()),
+            },
             // `hash -p /usr/bin/git g` makes `g` run git.
             "hash" => {
                 if let [option, path, name] = rest

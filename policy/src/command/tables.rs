@@ -44,6 +44,7 @@ const OTHERS: &[&str] = &[
     "compgen",
     "complete",
     "hash",
+    "jobs",
     "command",
     "env",
     "find",
