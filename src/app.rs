@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::env::{self, Env};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::inside::Inside;
 use crate::ui::Ui;
 
 /// The surroundings of one verb.
@@ -70,7 +71,7 @@ impl App {
     /// Refuse what only a person may do, when an agent's shell tool started us. The
     /// hook denies it already; this holds where the hook doesn't run.
     pub(crate) fn refuse_agents(&self, verb: &str) -> Result<(), Failure> {
-        if env::inside_agent() {
+        if Inside::look().is_some() {
             return Err(
                 Failure::from(format!("`boxery {verb}` is not for an agent"))
                     .hint("run it in a terminal of your own")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::hook::{is_silent, reason};
 use crate::scene::{Scene, answer, feed, utf8, write};
-use crate::support::Sandbox;
+use crate::support::{BOXERY, Sandbox};
 
 const NO_PUSH: &str = "{\"command\": {\"deny\": [\"git push\"]}}\n";
 
@@ -499,15 +499,26 @@ fn a_session_is_told_at_its_start_which_policy_holds() {
 #[rstest]
 #[case::trust(&["policy", "trust"])]
 #[case::init(&["policy", "init"])]
+#[case::import(&["policy", "import", "claude", "-o", "fence.json"])]
 #[case::shell(&["shell", "dev"])]
-fn what_is_for_people_is_refused_to_an_agent(#[case] words: &[&str]) {
+fn what_is_for_people_is_refused_to_an_agent(
+    #[case] words: &[&str],
+    #[values(true, false)] by_variable: bool,
+) {
     let sandbox = project(NO_PUSH);
-    let output = sandbox
-        .boxery(words)
-        .env("CLAUDECODE", "1")
-        .output()
-        .unwrap();
-    let said = sandbox.render(&output);
+    let mut command = sandbox.command("/bin/bash");
+    // An agent that hides its variables is known by its program.
+    let (variable, name) = if by_variable {
+        ("1", "bash")
+    } else {
+        ("", "codex")
+    };
+    let script = format!(r#"exec -a {name} bash -c '"$0" "$@"; exit "$?"' "$@""#);
+    command
+        .env("CLAUDECODE", variable)
+        .args(["-c", &script, "bash", BOXERY])
+        .args(words);
+    let said = sandbox.render(&command.output().unwrap());
     assert!(
         said.starts_with("exit: 1\n") && said.contains("is not for an agent"),
         "{said}"

@@ -33,6 +33,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    if args.output.is_some() {
+        app.refuse_agents("policy import -o")?;
+    }
     let path = match &args.file {
         Some(path) => path.clone(),
         None => env::claude_config_dir()
