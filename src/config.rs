@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs2::FileExt as _;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use boxery_pin::{DriftRule, Mode, PathForm, RemotePath, VmName};
@@ -38,6 +40,10 @@ pub(crate) struct Config {
     /// Sections of a policy that a VM need not enforce, such as `network:unavailable`.
     #[serde(default)]
     pub(crate) accept: Vec<Accept>,
+    /// For how long a run on a VM waits for a client whose connection broke, by the
+    /// VM's clock, such as `8h`, which it is unless said.
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) grace: Option<Duration>,
     /// What is said of each agent's hook.
     #[serde(default)]
     pub(crate) hook: BTreeMap<String, HookConfig>,
@@ -50,6 +56,13 @@ pub(crate) struct Config {
     /// The VMs by name.
     #[serde(default)]
     pub(crate) vm: BTreeMap<VmName, Vm>,
+}
+
+/// A time as options take it: `90s`, `8h`.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let time = crate::cmd::run::parse_duration(&text);
+    time.map(Some).map_err(D::Error::custom)
 }
 
 /// What is said of one agent's hook.

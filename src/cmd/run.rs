@@ -119,6 +119,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             env: variables(app, &config.env, &args.env).await?,
             git: git.await.ok().flatten(),
             timeout: args.timeout,
+            grace: config.grace,
             session: plan.session(),
             id: Some(id),
             keep: plan

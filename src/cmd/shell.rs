@@ -65,6 +65,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             env,
             git,
             terminal: Some(raw.sizes()?),
+            grace: config.grace,
             ..RunRequest::default()
         };
         let io = RunIo {

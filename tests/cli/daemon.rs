@@ -140,6 +140,20 @@ fn a_run_goes_on_when_what_carries_it_is_killed(
     );
 }
 
+#[rstest]
+fn a_run_waits_no_longer_than_the_user_says(#[values("native", "system")] pipe: &str) {
+    let sandbox = Sandbox::new();
+    sandbox.configure("grace = \"0s\"\n");
+    let vm = Vm::start_over(&sandbox, "", pipe);
+    assert_eq!(run(&sandbox, &vm, "echo hi"), HI);
+    let (child, _stdout) = counting(&sandbox, &vm);
+    vm.cut();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(stderr.contains("look on the VM"), "{stderr}");
+}
+
 #[test]
 fn without_one_commands_run_all_the_same() {
     let sandbox = Sandbox::new();

@@ -110,7 +110,7 @@ pub async fn run(
                 let limit = match (asked, started) {
                     (false, _) => Duration::ZERO,
                     (true, false) => ASKING,
-                    (true, true) => GRACE,
+                    (true, true) => request.grace.unwrap_or(GRACE),
                 };
                 if broken_at.elapsed() >= limit {
                     return Err(if started { RemoteError::Lost } else { error });
@@ -175,10 +175,11 @@ pub async fn run(
 /// The request as it is sent.
 pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Run, RemoteError> {
     let blob = |bytes: &Vec<u8>| Blob(bytes.clone());
-    let grace = match request.grace {
-        Some(grace) => grace,
-        None if shared => GRACE,
-        None => GRACE_ALONE,
+    let wanted = request.grace.unwrap_or(GRACE);
+    let grace = if shared {
+        wanted
+    } else {
+        wanted.min(GRACE_ALONE)
     };
     Ok(Run {
         run: match request.id {
