@@ -11,6 +11,7 @@ use super::answer::Hook;
 use super::protected::protected_paths;
 use crate::app::App;
 use crate::env;
+use crate::policy::{Caller, policy_files};
 
 /// The files that must not be written for an agent, in `folder` of the project at
 /// `project`.
@@ -43,5 +44,14 @@ pub(crate) fn protected_for(
         arguments: OnceLock::new(),
         now: env::now(),
     };
-    protected_paths(&hook, project)
+    let mut protected = protected_paths(&hook, project);
+    let caller = Caller {
+        agent: Some(&hook.event.agent),
+        folder: &hook.real_folder(),
+        project,
+    };
+    let files = policy_files(app, &app.config().unwrap_or_default(), caller);
+    let files = files.into_iter().map(|path| (path, "a policy file"));
+    protected.paths.extend(files);
+    protected
 }

@@ -178,7 +178,11 @@ fn an_agent_that_is_pinned_copies_inside_the_project_only() {
     assert!(pinned.starts_with("exit: 0\n"), "{pinned}");
     let (project, copy) = (sandbox.project(), vm.copy());
     write(&copy.join("tree/.claude/settings.json"), "{\"hooks\": {}}");
+    write(&copy.join("tree/.claude/notes.md"), "n\n");
     write(&copy.join("tree/a"), "a\n");
+    write(&copy.join("tree/base.json"), "{}");
+    let policy = "{\"extends\": \"./tree/base.json\"}";
+    write(&project.join("fence.json"), policy);
     write(&sandbox.home().join("secret"), "secret\n");
     let agent = |words: &[&str]| {
         let output = boxery(&sandbox, &vm, words).env("CLAUDECODE", "1").output();
@@ -201,7 +205,11 @@ fn an_agent_that_is_pinned_copies_inside_the_project_only() {
         said.contains("left out: .claude/settings.json: it is"),
         "{said}"
     );
-    assert!(project.join("tree/a").exists());
-    assert!(!project.join("tree/.claude/settings.json").exists());
+    for here in ["tree/a", "tree/.claude/notes.md"] {
+        assert!(project.join(here).exists(), "{here}: {said}");
+    }
+    for kept_out in ["tree/.claude/settings.json", "tree/base.json"] {
+        assert!(!project.join(kept_out).exists(), "{kept_out}: {said}");
+    }
     assert!(agent(&["cp", "src/main.c", "dev:"]).starts_with("exit: 0\n"));
 }

@@ -34,6 +34,7 @@ pub fn take(
         watch,
         coming: Coming::Nothing,
         locked: Vec::new(),
+        held: Vec::new(),
     };
     match taker.everything() {
         Ok(()) => talk.say(&Taken::Done).map_err(Trouble::Broken),
@@ -60,6 +61,9 @@ struct Taker<'a, 'b> {
     /// Folders that get their permissions at the end, since until then somebody has
     /// to write into them.
     locked: Vec<(Vec<u8>, u32)>,
+    /// Folders that were refused, and are made only for what may come into them: each
+    /// path below is asked about for itself.
+    held: Vec<(Vec<u8>, u32)>,
 }
 
 /// Where the bytes go that come.
@@ -166,6 +170,9 @@ impl Taker<'_, '_> {
             (self.watch)(Step::Placed(&path));
         }
         let refused = (self.refuse)(path);
+        if refused.is_none() {
+            self.make_held(path).map_err(Stopped::Path)?;
+        }
         match item {
             Item::End => {
                 self.lock().map_err(Stopped::Path)?;
@@ -177,6 +184,10 @@ impl Taker<'_, '_> {
                     // None of it need come.
                     self.talk.say(&Taken::Have(size)).map_err(Stopped::Talk)?;
                 }
+            }
+            Item::Folder { mode, .. } if refused.is_some() => {
+                self.held.push((path.to_vec(), mode));
+                return Ok(false);
             }
             _ if refused.is_some() => {}
             Item::Folder { mode, .. } => self.folder(path, mode).map_err(Stopped::Path)?,
@@ -209,6 +220,19 @@ impl Taker<'_, '_> {
             (self.watch)(Step::Left { path, why: &why });
         }
         Ok(false)
+    }
+
+    /// Make the folders that were held back, if something in them may come.
+    fn make_held(&mut self, path: &[u8]) -> io::Result<()> {
+        for (folder, mode) in std::mem::take(&mut self.held) {
+            let below = path.strip_prefix(folder.as_slice());
+            if below.is_some_and(|below| folder.is_empty() || below.starts_with(b"/")) {
+                self.folder(&folder, mode)?;
+            } else {
+                self.held.push((folder, mode));
+            }
+        }
+        Ok(())
     }
 
     fn folder(&mut self, path: &[u8], mode: u32) -> io::Result<()> {
