@@ -4,9 +4,9 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 
-use boxery_wire::copy::{Step, Talk, Trouble, send};
+use boxery_wire::copy::{Step, Talk, Trouble, send, take};
 use boxery_wire::{Item, Taken};
 use rstest::rstest;
 
@@ -85,6 +85,31 @@ fn a_sender_stops_when_the_other_end_can_not_go_on() {
     talk.let_go();
     let trouble = sender.join().unwrap().unwrap_err();
     assert!(matches!(trouble, Trouble::There { .. }), "{trouble:?}");
+}
+
+#[test]
+fn a_file_before_one_that_can_not_be_read_is_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    std::fs::create_dir(&source).unwrap();
+    let mut file = File::create(source.join("a")).unwrap();
+    file.write_all(b"whole").unwrap();
+    // Neither a file, a folder nor a link.
+    let _socket = UnixListener::bind(source.join("b")).unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let sender =
+        std::thread::spawn(move || send(&mut Talk::new(theirs, &[]), &source, None, &mut |_| {}));
+    let mut left = Vec::new();
+    let mut watch = |step: Step<'_>| {
+        if let Step::Left { path, .. } = step {
+            left.push(path.to_vec());
+        }
+    };
+    take(&mut Talk::new(ours, &[]), &target, &|_| None, &mut watch).unwrap();
+    sender.join().unwrap().unwrap();
+    assert_eq!(left, [b"b"]);
+    assert_eq!(std::fs::read_to_string(target.join("a")).unwrap(), "whole");
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
 }
 
 /// A file of this test's.

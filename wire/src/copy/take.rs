@@ -151,10 +151,15 @@ impl Taker<'_, '_> {
                 return Ok(false);
             }
             Item::Left { path, why } => {
-                if let Coming::File(half) = &mut self.coming {
-                    half.kept = false;
+                match std::mem::replace(&mut self.coming, Coming::Nothing) {
+                    Coming::File(mut half) if half.path == path.0 => half.kept = false,
+                    // The one before, which is whole.
+                    Coming::File(half) => {
+                        let placed = half.finish()?;
+                        (self.watch)(Step::Placed(&placed));
+                    }
+                    Coming::Nothing | Coming::Refused => {}
                 }
-                self.coming = Coming::Nothing;
                 let why = why.as_str();
                 (self.watch)(Step::Left { path: &path, why });
                 return Ok(false);
