@@ -1,7 +1,7 @@
 //! How files become [`Item`](crate::Item)s and [`Item`](crate::Item)s become files: the
 //! same at both ends, so that a copy means the same in both directions.
 //!
-//! Start at [`send`] and [`take`], each on a [`Talk`]; [`find_target`] says where a copy
+//! Start at [`send()`] and [`take()`], each on a [`Talk`]; [`find_target`] says where a copy
 //! goes. All of it blocks, and belongs into a process or thread of its own.
 //!
 //! Invariant: below the target no link is followed, whoever puts one there, and a
