@@ -54,6 +54,6 @@ fn a_mistyped_verb_is_answered_with_the_near_one_and_64() {
     ----- stdout
     ----- stderr
     error: unrecognized subcommand 'completion'
-    hint: a similar subcommand exists: 'completions'
+    hint: some similar subcommands exist: 'copies', 'cp', 'completions'
     ");
 }

@@ -165,11 +165,16 @@ fn commands_that_come_at_once_wait_for_one_setup() {
         wait_for(other, "waiting for it");
     }
     let go = scene.state("embedded/dev/root/root/go");
-    let mut go = std::fs::File::options()
-        .write(true)
-        .read(true)
-        .open(go)
-        .unwrap();
+    // The script makes it in its own time.
+    let mut go = loop {
+        match std::fs::File::options().write(true).read(true).open(&go) {
+            Ok(go) => break go,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
     std::io::Write::write_all(&mut go, b"\n").unwrap();
     for child in [first].into_iter().chain(others) {
         let output = child.wait_with_output().unwrap();

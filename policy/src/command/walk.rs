@@ -128,7 +128,7 @@ pub(crate) struct Walk<'a> {
     /// How many more words may be looked at.
     work: usize,
     /// Whether something wasn't looked at for want of these.
-    exhausted: bool,
+    pub(super) exhausted: bool,
     unclear: Option<(String, Span)>,
     /// What the commands of a nested text read, unless they say otherwise.
     pub(super) inherited: Feed,

@@ -43,6 +43,9 @@ impl Walk<'_> {
         args: &[Arg],
         around: Around<'_>,
     ) -> Result<(), Denied> {
+        if self.exhausted {
+            return Ok(());
+        }
         let program = args.first().and_then(Arg::program).unwrap_or_default();
         let mut names: Vec<String> = command
             .outputs
