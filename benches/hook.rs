@@ -15,7 +15,7 @@ use std::io::Write as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use boxery_agents::{ADAPTERS, EntryOptions, Surroundings, hook_command};
+use boxery_agents::{ADAPTERS, Surroundings, hook_command};
 use boxery_pin::{AgentId, Mode, PinFile, PinKey, PinStore, SessionId};
 use boxery_router::{ExecutableId, Proof, Proofs};
 use camino::{Utf8Path, Utf8PathBuf};
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
     let boxery = Utf8Path::new(BOXERY).canonicalize_utf8().unwrap();
     let hook = ["hook", "run", "claude-code"];
-    let entry = hook_command(&boxery, "claude-code", &EntryOptions::default()).unwrap();
+    let entry = hook_command(&boxery, "claude-code").unwrap();
     let boxery = boxery.into_string();
     let case = |name, against, program: &str, arguments: &[&str], home: &Utf8Path| Case {
         name,

@@ -18,22 +18,27 @@ pub(crate) fn keep(ticket: &Ticket, rule: StateRule) -> Option<Keep> {
             text.extend(part.len().to_le_bytes());
             text.extend(part.as_bytes());
         }
-        let digest = boxery_record::sha256_hex(&text);
-        u128::from_str_radix(digest.get(..32)?, 16)
-            .ok()
-            .map(|number| StateId(number.to_be_bytes()))
+        state_id(&text)
     };
     let exports = rule == StateRule::Exports;
     if !ticket.keeps_folder && !exports {
         return None;
     }
     Some(Keep {
-        key: key(ticket.subagent.as_deref().unwrap_or_default())?,
+        key: key(ticket.subagent.as_deref().unwrap_or_default()),
         // A subagent begins as a copy of the main one.
-        from: ticket.subagent.as_ref().and_then(|_| key("")),
+        from: ticket.subagent.as_ref().map(|_| key("")),
         folder: ticket.keeps_folder,
         exports,
     })
+}
+
+/// The name under which a VM keeps what belongs to `bytes`.
+pub(crate) fn state_id(bytes: &[u8]) -> StateId {
+    let digest = boxery_record::sha256_hex(bytes);
+    // 64 digits: there is always a number.
+    let number = u128::from_str_radix(&digest[..32], 16).unwrap_or_default();
+    StateId(number.to_be_bytes())
 }
 
 /// Tells `ui` what there is to say of a run before its first byte, else whoever

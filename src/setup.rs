@@ -1,7 +1,7 @@
 //! The script that a VM's configuration wants run before its first command.
 
 use boxery_pin::VmName;
-use boxery_remote::{Output, RunExit, RunIo, RunRequest, StateId, Way, jobs};
+use boxery_remote::{Output, RunExit, RunIo, RunRequest, Way, jobs};
 
 use crate::app::App;
 use crate::cmd::run::cancelled;
@@ -9,6 +9,7 @@ use crate::config::Vm;
 use crate::environment::variables;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::kept::state_id;
 use crate::reach;
 
 /// Run the script of `vm`, unless it was run there to a good end before. What it says
@@ -18,7 +19,7 @@ pub(crate) async fn ensure(app: &App, name: &VmName, vm: &Vm, way: &Way) -> Resu
         return Ok(());
     };
     let failed = |error| reach::failure(name, error);
-    let script = digest(text);
+    let script = state_id(text.as_bytes());
     if jobs::is_set_up(way, script).await.map_err(failed)? {
         return Ok(());
     }
@@ -48,17 +49,4 @@ pub(crate) async fn ensure(app: &App, name: &VmName, vm: &Vm, way: &Way) -> Resu
             Err(cancelled.exit(Exit::Command(exit.code())))
         }
     }
-}
-
-fn digest(text: &str) -> StateId {
-    let digest = boxery_record::sha256_hex(text.as_bytes());
-    let number = digest
-        .get(..32)
-        .map(|digits| u128::from_str_radix(digits, 16));
-    StateId(
-        number
-            .and_then(Result::ok)
-            .unwrap_or_default()
-            .to_be_bytes(),
-    )
 }

@@ -11,14 +11,7 @@ use camino::Utf8Path;
 /// for, this says whose it is.
 const MARKER: &str = "s=$?; : boxery-hook-entry;";
 
-/// What an entry says besides the agent's name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EntryOptions {
-    /// Words after `hook run AGENT`, such as `--settings FILE`.
-    pub arguments: Vec<String>,
-}
-
-/// A path or argument that no shell word can hold.
+/// A path that no shell word can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` can't stand in a command", .0.escape_debug())]
 pub struct UnquotableError(pub String);
@@ -27,22 +20,14 @@ pub struct UnquotableError(pub String);
 ///
 /// # Errors
 ///
-/// When the binary's path or an argument holds NUL.
-pub fn hook_command(
-    binary: &Utf8Path,
-    agent: &str,
-    options: &EntryOptions,
-) -> Result<String, UnquotableError> {
+/// When the binary's path holds NUL.
+pub fn hook_command(binary: &Utf8Path, agent: &str) -> Result<String, UnquotableError> {
     let quote = |text: &str| {
         shlex::try_quote(text)
             .map(std::borrow::Cow::into_owned)
             .map_err(|_| UnquotableError(text.to_owned()))
     };
-    let mut call = format!("{} hook run {agent}", quote(binary.as_str())?);
-    for argument in &options.arguments {
-        call.push(' ');
-        call.push_str(&quote(argument)?);
-    }
+    let call = format!("{} hook run {agent}", quote(binary.as_str())?);
     let reason = quote(&format!(
         "boxery did not answer ({binary} hook run {agent}), and something is pinned to a VM, so nothing runs here. \
          Tell the user to repair or reinstall boxery; without it, removing this hook from the agent's settings \
@@ -94,12 +79,7 @@ mod tests {
     use super::*;
 
     fn entry(binary: &str) -> String {
-        hook_command(
-            Utf8Path::new(binary),
-            "claude-code",
-            &EntryOptions::default(),
-        )
-        .expect("quotable")
+        hook_command(Utf8Path::new(binary), "claude-code").expect("quotable")
     }
 
     #[rstest]
@@ -109,13 +89,21 @@ mod tests {
     #[case::looks_like_the_end("/opt/a || { b/boxery")]
     #[case::renamed("/opt/bx")]
     fn our_own_entry_is_recognised(#[case] binary: &str) {
-        let options = EntryOptions {
-            arguments: vec!["--settings".to_owned(), "/a b/fence.json".to_owned()],
-        };
-        let entry = hook_command(Utf8Path::new(binary), "claude-code", &options).expect("quotable");
+        assert_eq!(
+            parse_own(&entry(binary), "claude-code"),
+            Some((binary.to_owned(), Vec::new()))
+        );
+    }
+
+    #[test]
+    fn an_entry_of_another_version_with_more_words_is_recognised() {
+        let call = "hook run claude-code";
+        let more = format!("{call} --settings '/a b/fence.json'");
+        let entry = entry("/usr/bin/boxery").replacen(call, &more, 1);
+        let words = ["--settings", "/a b/fence.json"].map(str::to_owned);
         assert_eq!(
             parse_own(&entry, "claude-code"),
-            Some((binary.to_owned(), options.arguments))
+            Some(("/usr/bin/boxery".to_owned(), words.to_vec()))
         );
     }
 

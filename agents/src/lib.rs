@@ -25,7 +25,7 @@ use boxery_router::{Decision, HookEvent, UserVerdict};
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use adapter::ADAPTERS;
-pub use entry::{EntryOptions, UnquotableError, hook_command, is_own, parse_own};
+pub use entry::{UnquotableError, hook_command, is_own, parse_own};
 pub use places::{FoundHook, HookEnvironment, InstallScope, Unreadable};
 pub use protected::settings_paths;
 pub use settings::{HookEntry, Plan, SettingsError};

@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use boxery_agents::{ADAPTERS, EntryOptions, HookEnvironment, Surroundings, hook_command};
+use boxery_agents::{ADAPTERS, HookEnvironment, Surroundings, hook_command};
 use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
 
@@ -151,12 +151,7 @@ fn only_hooks_before_a_call_count(#[case] event: &str, #[case] want: bool) {
 
 #[test]
 fn our_own_entry_is_no_rewriter() {
-    let command = hook_command(
-        Utf8Path::new("/usr/bin/boxery"),
-        "claude-code",
-        &EntryOptions::default(),
-    )
-    .expect("quotable");
+    let command = hook_command(Utf8Path::new("/usr/bin/boxery"), "claude-code").expect("quotable");
     let group = serde_json::json!({"hooks": [{"type": "command", "command": command}]});
     let world = World::new(&[(USER, &hooks("PreToolUse", &group.to_string()))]);
     let found = world.read();

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use boxery_agents::{EntryOptions, hook_command};
+use boxery_agents::hook_command;
 use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
 
@@ -101,12 +101,7 @@ impl World {
     }
 
     fn run(&self, shell: &[&str], pinned: Pinned) -> Output {
-        let entry = hook_command(
-            &self.path(self.binary),
-            "claude-code",
-            &EntryOptions::default(),
-        )
-        .expect("quotable");
+        let entry = hook_command(&self.path(self.binary), "claude-code").expect("quotable");
         let home = self.path("home of 'a' \"b\" $x");
         fs::create_dir_all(&home).expect("a folder");
         let mut command = Command::new(shell[0]);

@@ -9,7 +9,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use boxery_agents::{ADAPTERS, EntryOptions, HookEntry, Plan, SettingsError, hook_command, is_own};
+use boxery_agents::{ADAPTERS, HookEntry, Plan, SettingsError, hook_command, is_own};
 use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
 use serde_json::Value;
@@ -22,12 +22,7 @@ fn entry_for(binary: &str) -> HookEntry {
     let (events, timeout) = adapter.hook_events();
     HookEntry {
         agent: adapter.name(),
-        command: hook_command(
-            Utf8Path::new(binary),
-            adapter.name(),
-            &EntryOptions::default(),
-        )
-        .expect("quotable"),
+        command: hook_command(Utf8Path::new(binary), adapter.name()).expect("quotable"),
         events,
         timeout,
     }

@@ -5,7 +5,7 @@
     reason = "a test support function may fail the test"
 )]
 
-use boxery_agents::{ADAPTERS, EntryOptions, HookEntry, Plan, hook_command};
+use boxery_agents::{ADAPTERS, HookEntry, Plan, hook_command};
 use camino::Utf8Path;
 use proptest::prelude::*;
 
@@ -17,12 +17,7 @@ fn entry() -> HookEntry {
     let (events, timeout) = adapter.hook_events();
     HookEntry {
         agent: adapter.name(),
-        command: hook_command(
-            Utf8Path::new("/opt/it's/boxery"),
-            adapter.name(),
-            &EntryOptions::default(),
-        )
-        .expect("quotable"),
+        command: hook_command(Utf8Path::new("/opt/it's/boxery"), adapter.name()).expect("quotable"),
         events,
         timeout,
     }

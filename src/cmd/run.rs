@@ -103,9 +103,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         let ports = Ports::new(&way, &plan.vm, vm, &plan.session(), id);
         notes.extend(drift_note(app, &plan, &way).await?);
         notes.extend(ports.news().await);
-        let mut started = event(Kind::RunStarted, &plan, plan.ticket.as_ref());
-        started.detail.clone_from(&plan.policy.detail);
-        app.record(&started);
+        // What the configuration asks for values may ask a person, and may fail.
+        let variables = variables(app, &config.env, &args.env).await?;
         let terminal = args.tty.then(Raw::enter).transpose().map_err(|error| {
             Failure::from(error).hint("`--tty` needs a terminal as standard input")
         })?;
@@ -116,7 +115,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             argv: plan.argv.clone(),
             cwd: plan.cwd.as_ref().map(RemotePath::to_string),
             view: plan.view.clone(),
-            env: variables(app, &config.env, &args.env).await?,
+            env: variables,
             git: git.await.ok().flatten(),
             timeout: args.timeout,
             grace: config.grace,
@@ -129,6 +128,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             listener: Some(listener),
             ..RunRequest::default()
         };
+        let mut started = event(Kind::RunStarted, &plan, plan.ticket.as_ref());
+        started.detail.clone_from(&plan.policy.detail);
+        app.record(&started);
         let end = if args.json {
             run_as_json(app, &plan, args, &request, &ports, (notes, heard)).await
         } else {

@@ -2,9 +2,7 @@
 
 use std::sync::LazyLock;
 
-use boxery_agents::{
-    ADAPTERS, Adapter, EntryOptions, HookEntry, InstallScope, Surroundings, hook_command,
-};
+use boxery_agents::{ADAPTERS, Adapter, HookEntry, InstallScope, Surroundings, hook_command};
 use boxery_record::{Event, Kind};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::builder::PossibleValuesParser;
@@ -103,10 +101,9 @@ impl Policy {
 /// The entry for an agent.
 pub(super) fn entry(adapter: &dyn Adapter) -> Result<HookEntry, Failure> {
     let (events, timeout) = adapter.hook_events();
-    let options = EntryOptions::default();
     Ok(HookEntry {
         agent: adapter.name(),
-        command: hook_command(&lasting_binary()?, adapter.name(), &options)?,
+        command: hook_command(&lasting_binary()?, adapter.name())?,
         events,
         timeout,
     })
