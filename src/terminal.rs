@@ -3,6 +3,7 @@
 use std::io;
 
 use boxery_remote::Size;
+use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -16,7 +17,10 @@ pub(crate) struct Raw {
 impl Raw {
     /// Enter raw mode; fails where standard input is no terminal.
     pub(crate) fn enter() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
+        let before = tcgetattr(io::stdin()).map_err(|error| match error {
+            Errno::NOTTY => io::Error::other("standard input is no terminal"),
+            other => other.into(),
+        })?;
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;

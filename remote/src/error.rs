@@ -376,7 +376,7 @@ impl RemoteError {
             }
             Self::NoBash => "install bash on the VM; sh is never used instead".to_owned(),
             Self::FolderGone { .. } => {
-                format!("`boxery vm seed {vm}` sends the project to the VM")
+                format!("`boxery vm seed {vm}` sends the project, if it is part of one")
             }
             Self::NoView { .. } => format!(
                 "set `paths = \"mapped\"` below `[vm.{vm}]` in config.toml; `boxery vm doctor {vm}` tells more"
@@ -394,9 +394,8 @@ impl RemoteError {
                 .to_owned(),
             Self::Helper { .. } => format!("`boxery vm doctor {vm}` checks each step"),
             Self::Misplaced { why, .. } => match why {
-                Misplaced::ParentGone | Misplaced::Absent => {
-                    "make it first (`mkdir -p`), or name another".to_owned()
-                }
+                Misplaced::ParentGone => "make it first (`mkdir -p`), or name another".to_owned(),
+                Misplaced::Absent => "check its name, and which side it is on".to_owned(),
                 Misplaced::FolderThere | Misplaced::FileThere => {
                     "move it away, or copy under another name".to_owned()
                 }

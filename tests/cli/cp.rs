@@ -118,14 +118,14 @@ fn a_copy_that_makes_no_sense_says_what_would() {
     ----- stdout
     ----- stderr
     error: there is no `nothing`
-    hint: make it first (`mkdir -p`), or name another
+    hint: check its name, and which side it is on
     ");
     insta::assert_snapshot!(sandbox.run(&["cp", "dev:nothing", "."]), @r"
     exit: 125
     ----- stdout
     ----- stderr
     error: there is no `nothing`
-    hint: make it first (`mkdir -p`), or name another
+    hint: check its name, and which side it is on
     ");
     write(&sandbox.project().join("a"), "");
     insta::assert_snapshot!(sandbox.run(&["cp", "a", "dev:no/such"]), @r"
