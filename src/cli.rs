@@ -85,11 +85,24 @@ fn usage(error: &clap::Error) -> Failure {
     let hint = if let Some(cause) = error.source()
         && let Some(name) = cause.downcast_ref::<NameError>()
     {
-        name.hint()
+        name.hint().to_owned()
     } else {
-        tip.unwrap_or("see `boxery --help`")
+        tip.map_or_else(|| help_of(&text), str::to_owned)
     };
     Failure::usage(message.split_whitespace().collect::<Vec<_>>().join(" ")).hint(hint)
+}
+
+/// Where the verb that clap's complaint shows the usage of is explained.
+fn help_of(complaint: &str) -> String {
+    let verb = complaint
+        .lines()
+        .find_map(|line| line.strip_prefix("Usage: boxery "))
+        .unwrap_or_default();
+    let words = verb
+        .split_whitespace()
+        .take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()));
+    let words: String = words.flat_map(|word| [word, " "]).collect();
+    format!("see `boxery {words}--help`")
 }
 
 fn report(ui: Ui, failure: &Failure) -> ExitCode {

@@ -211,6 +211,32 @@ fn every_verb_ends_as_the_table_of_exit_codes_says(#[case] want: u8, #[case] wor
 }
 
 #[rstest]
+#[case::verb(&["vm", "seed"], "hint: see `boxery vm seed --help`")]
+#[case::option(&["log", "--nope"], "hint: see `boxery log --help`")]
+#[case::no_such_verb(&["xyzzy"], "hint: see `boxery --help`")]
+fn a_wrong_word_is_answered_with_the_help_of_its_verb(#[case] words: &[&str], #[case] want: &str) {
+    let text = Sandbox::new().run(words);
+    assert!(
+        text.starts_with("exit: 64\n") && text.contains(want),
+        "{text}"
+    );
+}
+
+#[rstest]
+fn completions_offer_what_the_help_lists(
+    #[values("bash", "elvish", "fish", "powershell", "zsh")] shell: &str,
+) {
+    let script = Sandbox::new().run(&["completions", shell]);
+    for verb in ["uninstall", "redirect", "Print help", "seed"] {
+        let in_bash = shell == "bash" && verb.contains(' ');
+        assert!(in_bash || script.contains(verb), "{verb}: {script}");
+    }
+    for hidden in ["demo-agent", "embedded-server"] {
+        assert!(!script.contains(hidden), "{hidden}: {script}");
+    }
+}
+
+#[rstest]
 #[case::vm(&["vm", "show", "deb"], "hint: did you mean `dev`?")]
 #[case::verb(&["vm", "lsit"], "hint: a similar subcommand exists: 'list'")]
 #[case::agent(&["hook", "install", "claud-code"], "hint: a similar value exists: 'claude-code'")]
