@@ -10,6 +10,7 @@ use boxery_record::{Event, Kind};
 
 use crate::app::App;
 use crate::config::Config;
+use crate::copy;
 use crate::env;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -213,10 +214,26 @@ fn tell(app: &App, pin: &PinFile) {
     app.ui
         .say(format_args!("pinned {} to VM {}", pin.key, pin.vm));
     app.ui.say(format_args!("undo: {undo}"));
+    if never_sent(app, pin) {
+        app.ui.say(format_args!(
+            "next: `boxery vm seed {}` sends the project there",
+            pin.vm
+        ));
+    }
     if env::boxery_vm().is_set() {
         app.ui
             .say("BOXERY_VM is set in this shell and goes before every pin");
     }
+}
+
+/// Whether the project of a pin has no copy that this laptop knows of.
+fn never_sent(app: &App, pin: &PinFile) -> bool {
+    let PinKey::Project { root } = &pin.key else {
+        return false;
+    };
+    app.config()
+        .and_then(|config| Ok(place::path_map(app, config.vm(&pin.vm)?, root)?))
+        .is_ok_and(|map| !copy::is_known(app, &pin.vm, &map))
 }
 
 /// Show the pin that applies here.

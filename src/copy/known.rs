@@ -61,6 +61,11 @@ pub(crate) fn note(app: &App, vm: &VmName, map: &PathMap) -> Result<(), Failure>
     Ok(())
 }
 
+/// Whether this laptop ever made or used the copy of `map` on `vm`.
+pub(crate) fn is_known(app: &App, vm: &VmName, map: &PathMap) -> bool {
+    read(&file(app, vm, &map.folder)).is_some()
+}
+
 fn read(path: &Utf8PathBuf) -> Option<KnownCopy> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }

@@ -10,7 +10,7 @@ mod seed;
 mod state;
 mod streams;
 
-pub(crate) use known::forget_all;
+pub(crate) use known::{forget_all, is_known};
 pub(crate) use listing::{FoundCopy, Owner, list, prune};
 pub(crate) use rules::has_copy;
 pub(crate) use seed::{SeedOptions, seed, size};
