@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use boxery_record::time_text;
+
 use crate::app::App;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -23,7 +25,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let idle = args.idle.unwrap_or(IDLE);
     let ui = app.ui;
     // Standard error is its log.
-    let say = move |line: &str| ui.say(format_args!("{} {line}", env::now()));
+    let say = move |line: &str| ui.say(format_args!("{} {line}", time_text(env::now())));
     let version = env!("CARGO_PKG_VERSION");
     reach::block_on(boxery_remote::daemon::serve(&site, idle, version, say))??;
     Ok(Exit::Done)
