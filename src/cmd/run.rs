@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Set a variable for the command; may be given again
     #[arg(long, value_name = "K=V", value_parser = parse_variable)]
     env: Vec<(String, OsString)>,
-    /// End the command after this time, such as `90s`, `10m`, `2h`
+    /// End the command after this time, such as `90s`, `10m`, `2h`; the exit status is 124 then
     #[arg(long, value_name = "D", value_parser = parse_duration)]
     timeout: Option<Duration>,
     /// Give the command this terminal

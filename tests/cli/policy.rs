@@ -228,7 +228,10 @@ fn import_makes_a_policy_of_claudes_own_rules() {
     let said = sandbox.run(&["policy", "check", "npm publish"]);
     assert!(said.starts_with("exit: 1\n"), "{said}");
     let said = sandbox.run(&["policy", "import", "claude", "-o", "fence.json"]);
-    assert!(said.starts_with("exit: 125\n"), "{said}");
+    assert!(
+        said.starts_with("exit: 1\n") && said.contains("error: `fence.json` is there already"),
+        "{said}"
+    );
 }
 
 #[rstest]

@@ -1,7 +1,7 @@
 //! `boxery policy import`.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 use camino::Utf8PathBuf;
 use serde_json::{Map, Value, json};
@@ -73,7 +73,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         None => app.ui.raw(&policy),
         Some(output) => {
             let cannot = |error| Failure::from(format!("cannot write `{output}`: {error}"));
-            let mut file = fs::File::create_new(output).map_err(cannot)?;
+            let mut file = fs::File::create_new(output).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => Failure::from(format!("`{output}` is there already"))
+                    .hint("name another file, or take over by hand what is printed without `-o`")
+                    .exit(Exit::No),
+                _ => cannot(error),
+            })?;
             file.write_all(policy.as_bytes()).map_err(cannot)?;
             app.ui.say(format_args!("wrote {output}"));
         }

@@ -52,7 +52,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     if let Some(old) = known.vm.get(&args.name) {
         return Err(Failure::from(format!(
             "there is a VM `{}` already: {}",
-            args.name, old.target
+            args.name,
+            if old.is_embedded() {
+                "this machine"
+            } else {
+                &old.target
+            }
         ))
         .hint(format!(
             "take another name, or `boxery vm remove {}` first",
