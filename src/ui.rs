@@ -168,3 +168,12 @@ impl Ui {
         rpassword::prompt_password(prompt).ok()
     }
 }
+
+/// A count with its noun: `1 file`, `2 files`.
+pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(
+    count: N,
+    noun: &str,
+) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

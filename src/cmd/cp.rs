@@ -20,7 +20,7 @@ use crate::hook::protected_for;
 use crate::inside::Inside;
 use crate::place::{self, Here};
 use crate::reach;
-use crate::ui::Ui;
+use crate::ui::{Ui, counted};
 
 /// Copy files from or to a VM
 ///
@@ -375,8 +375,8 @@ fn report(app: &App, plan: &Plan, done: &Copied, as_json: bool) -> Exit {
             app.ui.say(line.replace(char::is_control, "?"));
         }
         app.ui.say(format_args!(
-            "copied {} files, {} to {target}",
-            progress.files,
+            "copied {}, {} to {target}",
+            counted(progress.files, "file"),
             size(progress.bytes)
         ));
     }

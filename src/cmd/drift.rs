@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::{self, Here};
 use crate::reach;
+use crate::ui::counted;
 
 /// Tell what differs between the project and its copy on a VM
 ///
@@ -81,8 +82,8 @@ fn show(app: &App, vm: &VmName, found: &Comparison) {
     }
     if found.drift.is_empty() {
         app.ui.say(format_args!(
-            "the copy on {vm} is the same as the project ({} files)",
-            found.files
+            "the copy on {vm} is the same as the project ({})",
+            counted(found.files, "file")
         ));
     } else {
         let count = |class| found.drift.count(class);

@@ -14,6 +14,7 @@ use crate::cmd::hook::{Places, has_entry, remove_entry};
 use crate::config::Vm;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::ui::counted;
 use crate::{env, reach};
 
 /// Take boxery off this laptop and off the VMs that it reaches
@@ -212,7 +213,8 @@ fn show(args: &Args, app: &App, found: &Found) {
         ));
     }
     if found.pins > 0 {
-        app.ui.say(format_args!("{verb}: {} pins", found.pins));
+        app.ui
+            .say(format_args!("{verb}: {}", counted(found.pins, "pin")));
     }
     for (name, vm) in &found.vms {
         if vm.is_embedded() {

@@ -53,7 +53,7 @@ fn files_go_to_the_copy_and_come_back(#[values("native", "system")] pipe: &str) 
     let copy_name = copy.display().to_string();
     assert_eq!(
         said.replace(&copy_name, "[COPY]"),
-        "exit: 0\n----- stdout\n----- stderr\ncopied 1 files, 3 B to dev:[COPY]/out\n"
+        "exit: 0\n----- stdout\n----- stderr\ncopied 1 file, 3 B to dev:[COPY]/out\n"
     );
     assert_eq!(fs::read_to_string(copy.join("out/a.txt")).unwrap(), "up\n");
 

@@ -125,7 +125,7 @@ fn a_copy_really_lies_at_the_same_path(
     assert!(scene.config().contains("paths = \"real\"\n"));
     scene.pin();
     let seeded = scene.run(&["vm", "seed", "dev"]);
-    let want = "sent 1 files, 10 B to `[SCRATCH]/project` on dev";
+    let want = "sent 1 file, 10 B to `[SCRATCH]/project` on dev";
     assert!(seeded.contains(want), "{seeded}");
     let project = scene.project();
     let owner = scene.there(&format!("stat -c %U {project} {project}/main.c"));

@@ -102,7 +102,7 @@ fn nothing_is_left_but_the_configuration_and_the_copies() {
         dry.contains("would go: the hook of Claude Code in"),
         "{dry}"
     );
-    assert!(dry.contains("would go: 1 pins"), "{dry}");
+    assert!(dry.contains("would go: 1 pin"), "{dry}");
     assert_eq!(read(&scene.user), installed);
     assert_eq!(scene.there(), there);
 

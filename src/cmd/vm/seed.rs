@@ -7,6 +7,7 @@ use crate::cmd::drift::target;
 use crate::copy::{self, SeedOptions, size};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::ui::counted;
 use crate::{place, reach};
 
 /// Send this project to a VM, once
@@ -46,8 +47,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     app.ui.say(format_args!(
-        "sent {} files, {} to `{}` on {vm}",
-        report.files,
+        "sent {}, {} to `{}` on {vm}",
+        counted(report.files, "file"),
         size(report.bytes),
         map.folder
     ));
