@@ -112,7 +112,8 @@ pub async fn run(
                     (true, false) => ASKING,
                     (true, true) => request.grace.unwrap_or(GRACE),
                 };
-                if broken_at.elapsed() >= limit {
+                // Who wants it ended waits for the deadline of that.
+                if drive.ending.is_none() && broken_at.elapsed() >= limit {
                     return Err(if started { RemoteError::Lost } else { error });
                 }
                 pause = (pause * 2).clamp(Duration::from_millis(100), PAUSE);
