@@ -292,14 +292,18 @@ fn a_line_that_breaks_at_any_message_leaves_nothing_that_the_next_sync_does_not_
 
 #[test]
 fn a_large_file_goes_on_where_it_broke_off() {
-    let scene = filled();
-    scene.sync().unwrap();
     let size = usize::try_from(RESUMED * 4).unwrap();
     let content: Vec<u8> = (0..size).map(|n| u8::try_from(n % 251).unwrap()).collect();
-    write(&scene.laptop, "large", &content);
-    let (whole, most) = (0..100)
-        .map(|n| scene.sync_cut(20 + n))
-        .find(|(_, moved)| *moved > RESUMED)
+    // Each in a scene of its own: what an earlier cut left would be gone on with.
+    let (scene, whole, most) = (0..100)
+        .map(|n| {
+            let scene = filled();
+            scene.sync().unwrap();
+            write(&scene.laptop, "large", &content);
+            let (whole, moved) = scene.sync_cut(20 + n);
+            (scene, whole, moved)
+        })
+        .find(|(_, _, moved)| *moved > RESUMED)
         .unwrap();
     assert!(whole.is_err());
     let (report, rest) = scene.sync_cut(usize::MAX);
