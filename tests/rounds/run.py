@@ -34,7 +34,8 @@ def main():
     arguments = sys.argv[1:]
     if not arguments:
         raise SystemExit(__doc__.strip())
-    boxery, seed, chosen = arguments.pop(0), random.randrange(1 << 32), {}
+    # Every program of a round is told apart by its whole path.
+    boxery, seed, chosen = os.path.abspath(arguments.pop(0)), random.randrange(1 << 32), {}
     while arguments:
         word = arguments.pop(0)
         if word == "--seed":
