@@ -55,10 +55,15 @@ pub(crate) fn route(app: &App, name: &VmName, vm: &Vm) -> Result<Route, Failure>
 /// key's passphrase where a person can be asked.
 pub(crate) async fn open(app: &App, name: &VmName, vm: &Vm) -> Result<Way, Failure> {
     let program = env::own_binary()?;
-    let starter = [program.as_str(), "daemon", "serve"];
+    let words = |verb: &str| {
+        [program.as_str(), "daemon", verb]
+            .map(str::to_owned)
+            .to_vec()
+    };
     let through = Through {
         site: daemon_site(app),
-        starter: starter.map(str::to_owned).to_vec(),
+        starter: words("serve"),
+        guard: words("guard"),
     };
     let ui = app.ui;
     let ask = move |prompt: &str| ui.secret(prompt);

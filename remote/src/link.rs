@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::boot::{HelperPipe, open_helper};
@@ -33,6 +33,8 @@ pub(crate) struct Link {
     folder: String,
     /// Tells whoever moves the bytes that nobody wants them any more.
     _closing: oneshot::Sender<()>,
+    /// Open until nobody moves them any more.
+    moved: watch::Receiver<()>,
 }
 
 /// What greeted: the connection, where the helper lies, and who moves the bytes.
@@ -78,6 +80,7 @@ impl Link {
         let (kind, host_key) = (pipe.kind(), pipe.host_key());
         let drive = greeted.drive;
         let (closing, closed) = oneshot::channel::<()>();
+        let (moving, moved) = watch::channel(());
         let connection = greeted.connection.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -91,6 +94,7 @@ impl Link {
                 } => {}
             }
             pipe.close().await;
+            drop(moving);
         });
         Ok(Self {
             connection: greeted.connection,
@@ -98,6 +102,7 @@ impl Link {
             host_key,
             folder: greeted.folder,
             _closing: closing,
+            moved,
         })
     }
 
@@ -113,6 +118,12 @@ impl Link {
     /// Whether it is still there, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
         self.connection.end().is_none()
+    }
+
+    /// Resolves once it is closed, which begins when it and its streams are dropped.
+    pub(crate) fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut moved = self.moved.clone();
+        async move { while moved.changed().await.is_ok() {} }
     }
 
     /// `native` or `system`.

@@ -1,21 +1,24 @@
-//! The way to a VM's helper: through the daemon, or by a connection of our own
-//! where there is no daemon.
+//! The way to a VM's helper: through the daemon, through a guardian where there is no
+//! daemon, or by a connection of our own where there is neither.
 
 use std::sync::Arc;
 
+use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
-use crate::daemon::{self, NoDaemon, Pool, Site};
+use crate::daemon::{self, Guardian, NoDaemon, Pool, Site};
 use crate::link::{Link, Stream};
 use crate::{Ask, HostKey, PipeChoice, RemoteError, Route};
 
-/// The daemon that a way leads through.
+/// What a way leads through.
 #[derive(Debug, Clone)]
 pub struct Through {
-    /// Where its files lie.
+    /// Where the daemon's files lie.
     pub site: Site,
     /// The program that starts it, and its arguments.
     pub starter: Vec<String>,
+    /// The program that starts a guardian, and its arguments.
+    pub guard: Vec<String>,
 }
 
 /// A way that is open. Dropping it closes a connection of its own; one of the
@@ -34,8 +37,14 @@ struct State {
     link: Option<Arc<Link>>,
     /// A stream that is open and was not used yet.
     ready: Option<Stream>,
+    /// The one that has our connections, once it was needed.
+    guardian: Option<Guardian>,
     /// The daemon can't be had.
     alone: bool,
+    /// Nor can a guardian.
+    unguarded: bool,
+    /// Whoever has the last stream's connection sees when this process dies.
+    watched: bool,
 }
 
 impl std::fmt::Debug for Way {
@@ -109,6 +118,11 @@ impl Way {
         self.through.is_some() && !self.state.lock().await.alone
     }
 
+    /// Whether the VM is told when this process is killed.
+    pub(crate) async fn is_watched(&self) -> bool {
+        self.state.lock().await.watched
+    }
+
     /// The server's key, where this way is a connection of our own.
     pub async fn host_key(&self) -> Option<HostKey> {
         self.state.lock().await.link.as_ref()?.host_key()
@@ -124,18 +138,19 @@ impl Way {
             return pool.stream(route).await.map(|(stream, _use)| stream);
         }
         let mut state = self.state.lock().await;
-        if let (Some(through), Some(route), false) = (&self.through, &self.route, state.alone) {
-            match daemon::connect(&through.site, &through.starter, route).await {
-                Ok(stream) => return Ok(Stream::from_daemon(stream)),
+        let state = &mut *state;
+        if let (Some(through), Some(route)) = (&self.through, &self.route) {
+            match through.stream(route, state).await {
+                Ok(stream) => {
+                    state.watched = daemon::outlives_us(&stream);
+                    return Ok(Stream::from_daemon(stream));
+                }
                 Err(NoDaemon::Failed(error)) => return Err(error),
                 Err(NoDaemon::Asks(error)) if ask.is_none() => return Err(error),
-                Err(NoDaemon::Asks(_)) => {}
-                Err(NoDaemon::Absent(why)) => {
-                    tracing::debug!(why, "no daemon");
-                    state.alone = true;
-                }
+                Err(NoDaemon::Asks(_) | NoDaemon::Absent(_)) => {}
             }
         }
+        state.watched = false;
         if let Some(link) = &state.link
             && let Ok(stream) = link.stream()
         {
@@ -148,5 +163,30 @@ impl Way {
         let stream = link.stream()?;
         state.link = Some(link);
         Ok(stream)
+    }
+}
+
+impl Through {
+    /// A stream from the daemon, else from a guardian; who is absent once isn't asked
+    /// again.
+    async fn stream(&self, route: &Route, state: &mut State) -> Result<UnixStream, NoDaemon> {
+        if !state.alone {
+            match daemon::connect(&self.site, &self.starter, route).await {
+                Err(NoDaemon::Absent(why)) => {
+                    tracing::debug!(why, "no daemon");
+                    state.alone = true;
+                }
+                done => return done,
+            }
+        }
+        if state.unguarded {
+            return Err(NoDaemon::Absent("there is no guardian either".to_owned()));
+        }
+        let done = Guardian::connect(&mut state.guardian, &self.guard, route).await;
+        if let Err(NoDaemon::Absent(why)) = &done {
+            tracing::debug!(why, "no guardian");
+            state.unguarded = true;
+        }
+        done
     }
 }

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::disallowed_methods,
     reason = "a test that can't set its scene up should fail at once"
 )]
 
@@ -12,19 +11,20 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rstest::rstest;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getsid, kill_process};
 use serde_json::Value;
 
+use crate::guardian::without_daemon;
 use crate::sshd::Vm;
 use crate::support::{BOXERY, Sandbox};
 
-fn boxery(sandbox: &Sandbox, vm: &Vm, words: &[&str]) -> Command {
+pub(crate) fn boxery(sandbox: &Sandbox, vm: &Vm, words: &[&str]) -> Command {
     let mut command = sandbox.boxery(words);
     command.env("SSH_AUTH_SOCK", vm.agent());
     command
 }
 
-fn run(sandbox: &Sandbox, vm: &Vm, text: &str) -> String {
+pub(crate) fn run(sandbox: &Sandbox, vm: &Vm, text: &str) -> String {
     let words = ["run", "dev", "--cwd", "/", "--", "bash", "-c", text];
     sandbox.render(&boxery(sandbox, vm, &words).output().unwrap())
 }
@@ -46,7 +46,7 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).unwrap();
 }
 
-fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     let start = Instant::now();
     while !check() {
         assert!(start.elapsed() < Duration::from_secs(30), "never: {what}");
@@ -66,6 +66,9 @@ fn the_first_command_starts_it_and_the_next_one_uses_its_connection(
     assert!(sandbox.run(&["daemon", "status"]).starts_with("exit: 1\n"));
     assert_eq!(run(&sandbox, &vm, "echo hi"), HI);
     let first = status(&sandbox);
+    // Away from the terminal of whoever started it.
+    let daemon = Pid::from_raw(i32::try_from(pid(&sandbox)).unwrap()).unwrap();
+    assert_eq!(getsid(Some(daemon)).unwrap(), daemon);
     assert_eq!(run(&sandbox, &vm, "echo hi"), HI);
     let second = status(&sandbox);
     assert_eq!(first["pid"], second["pid"]);
@@ -84,7 +87,10 @@ fn the_first_command_starts_it_and_the_next_one_uses_its_connection(
 }
 
 /// Start a run that counts, and give it back once it has begun.
-fn counting(sandbox: &Sandbox, vm: &Vm) -> (Child, BufReader<std::process::ChildStdout>) {
+pub(crate) fn counting(
+    sandbox: &Sandbox,
+    vm: &Vm,
+) -> (Child, BufReader<std::process::ChildStdout>) {
     let text = "for i in $(seq 1 400); do echo $i; sleep 0.005; done; echo done >&2; exit 3";
     let words = ["run", "dev", "--cwd", "/", "--", "bash", "-c", text];
     let mut child = boxery(sandbox, vm, &words)
@@ -100,7 +106,10 @@ fn counting(sandbox: &Sandbox, vm: &Vm) -> (Child, BufReader<std::process::Child
 }
 
 /// How the counting run ended: everything there, and what boxery said.
-fn counted(mut child: Child, mut stdout: BufReader<std::process::ChildStdout>) -> String {
+pub(crate) fn counted(
+    mut child: Child,
+    mut stdout: BufReader<std::process::ChildStdout>,
+) -> String {
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
     let numbers: Vec<u32> = rest.lines().map(|line| line.parse().unwrap()).collect();
@@ -158,10 +167,7 @@ fn a_run_waits_no_longer_than_the_user_says(#[values("native", "system")] pipe: 
 fn without_one_commands_run_all_the_same() {
     let sandbox = Sandbox::new();
     let vm = Vm::start(&sandbox, "");
-    let state = sandbox.home().join(".local/state/boxery");
-    std::fs::create_dir_all(&state).unwrap();
-    // Where its folder belongs there is a file.
-    std::fs::write(state.join("daemon"), "").unwrap();
+    without_daemon(&sandbox);
     assert_eq!(run(&sandbox, &vm, "echo hi"), HI);
 }
 

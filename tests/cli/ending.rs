@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rstest::rstest;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::guardian::without_daemon;
 use crate::sshd::Vm;
 use crate::support::Sandbox;
 
@@ -23,9 +24,15 @@ struct Place {
 }
 
 impl Place {
-    /// `kind`: the embedded VM, or a real server over one of the pipes.
+    /// `kind`: the embedded VM, or a real server over one of the pipes; `alone` behind
+    /// it has no daemon start.
     fn new(kind: &str) -> Self {
         let sandbox = Sandbox::new();
+        let alone = kind.strip_suffix(" alone");
+        if alone.is_some() {
+            without_daemon(&sandbox);
+        }
+        let kind = alone.unwrap_or(kind);
         let vm = if kind == "embedded" {
             sandbox.configure("[vm.dev]\ntarget = \"embedded\"\ndir = \"/root\"\n");
             None
@@ -72,14 +79,14 @@ impl Drop for Place {
 }
 
 /// A number of seconds that nobody else sleeps.
-fn token(case: u32) -> String {
+pub(crate) fn token(case: u32) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("80{}.{case}{number:03}", std::process::id())
 }
 
 /// Processes with `token` as an argument, in whichever namespace.
-fn running(token: &str) -> usize {
+pub(crate) fn running(token: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter(|entry| {
@@ -108,13 +115,21 @@ fn send(child: &Child, signal: Signal) {
 #[case::terminate(2, Signal::TERM, Some(143))]
 #[case::kill(3, Signal::KILL, None)]
 fn a_client_that_is_ended_takes_the_whole_tree_along(
-    #[values("embedded", "native", "system")] kind: &str,
+    #[values(
+        "embedded",
+        "embedded alone",
+        "native",
+        "native alone",
+        "system",
+        "system alone"
+    )]
+    kind: &str,
     #[case] case: u32,
     #[case] signal: Signal,
     #[case] code: Option<i32>,
 ) {
     let place = Place::new(kind);
-    let token = token(case * 10 + u32::try_from(kind.len()).unwrap());
+    let token = token(case);
     let text = format!(
         "sleep {token} & (setsid sleep {token} &) ; (env -i sleep {token} &) ; \
          until [ $(grep -lzxf - /proc/[0-9]*/cmdline 2>/dev/null <<<{token} | wc -l) -ge 3 ]; do :; done; \
@@ -132,10 +147,18 @@ fn a_client_that_is_ended_takes_the_whole_tree_along(
 
 #[rstest]
 fn a_client_that_is_killed_while_its_command_does_not_read_leaves_nothing(
-    #[values("embedded", "native", "system")] kind: &str,
+    #[values(
+        "embedded",
+        "embedded alone",
+        "native",
+        "native alone",
+        "system",
+        "system alone"
+    )]
+    kind: &str,
 ) {
     let place = Place::new(kind);
-    let token = token(90 + u32::try_from(kind.len()).unwrap());
+    let token = token(9);
     let mut child = place.start(&format!("echo ready; sleep {token}; :"), true);
     let mut stdin = child.stdin.take().unwrap();
     let filling = std::thread::spawn(move || {
@@ -183,7 +206,7 @@ fn piped_input_reaches_the_command_and_its_end_too(
 #[rstest]
 fn a_reader_that_has_enough_ends_the_run(#[values("embedded", "native", "system")] kind: &str) {
     let place = Place::new(kind);
-    let token = token(70 + u32::try_from(kind.len()).unwrap());
+    let token = token(7);
     let text = format!("echo ready; sleep {token} & yes");
     let mut child = place.start(&text, false);
     drop(child.stdout.take());

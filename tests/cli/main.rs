@@ -13,6 +13,7 @@ mod daemon;
 mod demo;
 mod ending;
 mod environment;
+mod guardian;
 mod help;
 mod hook;
 mod hook_escapes;

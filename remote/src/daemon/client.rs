@@ -43,13 +43,8 @@ pub async fn connect(
     starter: &[String],
     route: &Route,
 ) -> Result<UnixStream, NoDaemon> {
-    let build = Build::own().ok_or_else(|| NoDaemon::Absent("this build has no file".into()))?;
-    let hello = Hello {
-        build,
-        wish: Wish::Stream(Box::new(route.clone())),
-    };
     for _ in 0..TRIES {
-        let mut stream = match dial(site).await {
+        let stream = match dial(site).await {
             Ok(stream) => stream,
             Err(error) if is_absent(&error) => {
                 start(site, starter).await?;
@@ -57,25 +52,54 @@ pub async fn connect(
             }
             Err(error) => return Err(error.into()),
         };
-        if send(&mut stream, &hello).await.is_err() {
-            // It ended at this moment.
-            continue;
-        }
-        match receive::<Answer>(&mut stream).await {
-            Ok(Answer::Stream) => return Ok(stream),
-            Ok(Answer::Failed(told)) if told.asks() => return Err(NoDaemon::Asks(told.into())),
-            Ok(Answer::Failed(told)) => return Err(NoDaemon::Failed(told.into())),
-            // It has let go of its lock and its socket: the next one is ours.
-            Ok(Answer::Older) | Err(_) => {}
-            Ok(Answer::Newer) => {
-                return Err(NoDaemon::Absent("the daemon is of a newer build".into()));
-            }
-            Ok(Answer::Status(_) | Answer::Stopping | Answer::Ports(_)) => {
-                return Err(NoDaemon::Absent("the daemon misunderstood".into()));
-            }
+        match greet(stream, route).await? {
+            Greeted::Stream(stream) => return Ok(stream),
+            // It has let go of its lock and its socket, or ended just then: the next one
+            // is ours.
+            Greeted::Gone => {}
         }
     }
     Err(NoDaemon::Absent("the daemon went away".into()))
+}
+
+/// The same of whoever is at the other end of `stream`.
+pub(super) async fn ask_for_stream(
+    stream: UnixStream,
+    route: &Route,
+) -> Result<UnixStream, NoDaemon> {
+    match greet(stream, route).await? {
+        Greeted::Stream(stream) => Ok(stream),
+        Greeted::Gone => Err(NoDaemon::Absent("the guardian went away".into())),
+    }
+}
+
+/// What came of a request for a stream.
+enum Greeted {
+    /// From here on this is one.
+    Stream(UnixStream),
+    /// Nobody answers any more.
+    Gone,
+}
+
+async fn greet(mut stream: UnixStream, route: &Route) -> Result<Greeted, NoDaemon> {
+    let build = Build::own().ok_or_else(|| NoDaemon::Absent("this build has no file".into()))?;
+    let hello = Hello {
+        build,
+        wish: Wish::Stream(Box::new(route.clone())),
+    };
+    if send(&mut stream, &hello).await.is_err() {
+        return Ok(Greeted::Gone);
+    }
+    match receive::<Answer>(&mut stream).await {
+        Ok(Answer::Stream) => Ok(Greeted::Stream(stream)),
+        Ok(Answer::Failed(told)) if told.asks() => Err(NoDaemon::Asks(told.into())),
+        Ok(Answer::Failed(told)) => Err(NoDaemon::Failed(told.into())),
+        Ok(Answer::Older) | Err(_) => Ok(Greeted::Gone),
+        Ok(Answer::Newer) => Err(NoDaemon::Absent("the daemon is of a newer build".into())),
+        Ok(Answer::Status(_) | Answer::Stopping | Answer::Ports(_)) => {
+            Err(NoDaemon::Absent("the daemon misunderstood".into()))
+        }
+    }
 }
 
 /// Tell `say` what is offered of `wanted` here, once or for as long as the runs and
@@ -179,7 +203,6 @@ async fn start(site: &Site, starter: &[String]) -> io::Result<()> {
         .stdout(Stdio::piped())
         .stderr(log)
         .current_dir("/")
-        .process_group(0)
         .spawn()?;
     let Some(stdout) = child.stdout.take() else {
         return Err(io::ErrorKind::BrokenPipe.into());

@@ -8,11 +8,12 @@
 //!
 //! Invariants: only the same user is served, on both ends by the peer's id; one
 //! daemon holds the lock; a client that goes away closes its stream at once, and
-//! only its own. Without it everything works: callers open a connection of their
-//! own then.
+//! only its own. Without it everything works, by connections that end with their
+//! caller: a [`guard()`] of its own has them, or the caller itself.
 
 mod client;
 mod greeting;
+mod guard;
 mod offers;
 mod pool;
 mod relay;
@@ -23,6 +24,8 @@ pub(crate) use client::ports;
 pub use client::{NoDaemon, connect, status, stop};
 pub(crate) use greeting::Telling;
 pub use greeting::{Build, Connection, Offered, Status};
+pub use guard::guard;
+pub(crate) use guard::{Guardian, outlives_us};
 pub(crate) use pool::Pool;
 pub use serve::serve;
 pub use site::Site;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::task::JoinSet;
+
 use super::Connection;
 use crate::link::{Link, Stream};
 use crate::{RemoteError, Route};
@@ -92,13 +94,27 @@ impl Pool {
 
     /// Close them all.
     pub(super) async fn close(&self) {
-        let slots: Vec<Arc<Slot>> = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            slots.drain().map(|(_, slot)| slot).collect()
-        };
-        for slot in slots {
+        for slot in self.take() {
             slot.link.lock().await.take();
         }
+    }
+
+    /// The same, and wait until what was to be said over each is said.
+    pub(super) async fn part(&self) {
+        let mut closing = JoinSet::new();
+        for slot in self.take() {
+            if let Some(link) = slot.link.lock().await.take() {
+                let closed = link.closed();
+                drop(link);
+                closing.spawn(closed);
+            }
+        }
+        while closing.join_next().await.is_some() {}
+    }
+
+    fn take(&self) -> Vec<Arc<Slot>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.drain().map(|(_, slot)| slot).collect()
     }
 }
 

@@ -56,20 +56,7 @@ pub async fn serve(
     })?;
     let listener = UnixListener::bind(&path)?;
     let inode = std::fs::symlink_metadata(&path)?.ino();
-    let build = Build::own().ok_or(io::ErrorKind::NotFound)?;
-    let daemon = Arc::new(Daemon {
-        build,
-        version: version.to_owned(),
-        since: Instant::now(),
-        pool: Arc::default(),
-        offers: Offers::default(),
-        clients: AtomicUsize::new(0),
-        left: Notify::new(),
-        retired: AtomicBool::new(false),
-        unlocked: watch::Sender::new(false),
-        stopping: Notify::new(),
-        say: Box::new(say),
-    });
+    let daemon = Daemon::new(version, say)?;
     (daemon.say)(&format!("version {version} serves"));
     ready()?;
 
@@ -105,9 +92,7 @@ pub async fn serve(
     drop(lock);
     daemon.unlocked.send_replace(true);
     if daemon.retired.load(Ordering::SeqCst) {
-        while daemon.clients.load(Ordering::SeqCst) > 0 {
-            daemon.left.notified().await;
-        }
+        daemon.emptied().await;
     }
     daemon.pool.close().await;
     Ok(())
@@ -123,18 +108,19 @@ fn ready() -> io::Result<()> {
     Ok(())
 }
 
-struct Daemon {
+/// Whoever has the connections: a daemon, or a guardian.
+pub(super) struct Daemon {
     build: Build,
     version: String,
     since: Instant,
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
     offers: Offers,
     clients: AtomicUsize,
     left: Notify,
     /// Whether a newer build takes over.
     retired: AtomicBool,
     /// Whether another daemon may serve.
-    unlocked: watch::Sender<bool>,
+    pub(super) unlocked: watch::Sender<bool>,
     stopping: Notify,
     say: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -151,7 +137,33 @@ impl Drop for Guest {
 }
 
 impl Daemon {
-    async fn client(self: Arc<Self>, mut stream: UnixStream) {
+    pub(super) fn new(
+        version: &str,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            build: Build::own().ok_or(io::ErrorKind::NotFound)?,
+            version: version.to_owned(),
+            since: Instant::now(),
+            pool: Arc::default(),
+            offers: Offers::default(),
+            clients: AtomicUsize::new(0),
+            left: Notify::new(),
+            retired: AtomicBool::new(false),
+            unlocked: watch::Sender::new(false),
+            stopping: Notify::new(),
+            say: Box::new(say),
+        }))
+    }
+
+    /// Resolves when no client has a stream.
+    pub(super) async fn emptied(&self) {
+        while self.clients.load(Ordering::SeqCst) > 0 {
+            self.left.notified().await;
+        }
+    }
+
+    pub(super) async fn client(self: Arc<Self>, mut stream: UnixStream) {
         let own = rustix::process::getuid().as_raw();
         if !stream.peer_cred().is_ok_and(|peer| peer.uid() == own) {
             return;

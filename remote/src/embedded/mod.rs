@@ -15,3 +15,4 @@ mod state;
 pub use keeper::keep;
 pub use server::serve;
 pub use state::EmbeddedVm;
+pub(crate) use state::start_of;

@@ -298,7 +298,7 @@ fn write_private(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 /// Field 22 of `/proc/PID/stat`: when the process started, in clock ticks since
 /// boot (`proc_pid_stat(5)`). Elsewhere than on Linux every process counts as
 /// gone, and a new server is started.
-pub(super) fn start_of(pid: u32) -> Option<u64> {
+pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();

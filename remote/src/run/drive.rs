@@ -27,8 +27,8 @@ const ENDING: Duration = Duration::from_secs(15);
 const ASKING: Duration = Duration::from_secs(30);
 /// For how long a run lives on by the VM's clock when nobody comes back.
 const GRACE: Duration = Duration::from_hours(8);
-/// The same without a daemon: there a killed client and a broken connection look
-/// the same from the VM, and a killed client must not leave its command behind.
+/// The same over a connection of our own: there a killed client and a broken connection
+/// look the same from the VM, and a killed client must not leave its command behind.
 const GRACE_ALONE: Duration = Duration::from_secs(30);
 /// How much output the VM keeps for us before the command has to wait.
 const JOURNAL: u64 = 1 << 30;
@@ -56,7 +56,7 @@ pub async fn run(
     cancel: impl Future<Output = Cancel> + Send,
 ) -> Result<RunEnd, RemoteError> {
     check(request)?;
-    let wanted = sent(request, io.stdin.is_some(), way.is_shared().await)?;
+    let wanted = sent(request, io.stdin.is_some(), way.is_watched().await)?;
     let (kill, killed) = watch::channel(false);
     let mut drive = Drive {
         id: wanted.run,
@@ -174,10 +174,10 @@ pub async fn run(
 }
 
 /// The request as it is sent.
-pub(crate) fn sent(request: &RunRequest, piped: bool, shared: bool) -> Result<Run, RemoteError> {
+pub(crate) fn sent(request: &RunRequest, piped: bool, watched: bool) -> Result<Run, RemoteError> {
     let blob = |bytes: &Vec<u8>| Blob(bytes.clone());
     let wanted = request.grace.unwrap_or(GRACE);
-    let grace = if shared {
+    let grace = if watched {
         wanted
     } else {
         wanted.min(GRACE_ALONE)
@@ -464,5 +464,30 @@ async fn read(
             Some(bytes) => decoder.push(&bytes),
             None => return Ok(Attached::Broken),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::watched(None, true, GRACE)]
+    #[case::watched_as_wanted(Some(Duration::from_mins(1)), true, Duration::from_mins(1))]
+    #[case::alone(None, false, GRACE_ALONE)]
+    #[case::alone_as_wanted(Some(Duration::from_secs(2)), false, Duration::from_secs(2))]
+    fn only_a_client_whose_death_nobody_tells_has_a_short_grace(
+        #[case] wanted: Option<Duration>,
+        #[case] watched: bool,
+        #[case] want: Duration,
+    ) {
+        let request = RunRequest {
+            grace: wanted,
+            ..RunRequest::default()
+        };
+        let sent = sent(&request, false, watched).unwrap();
+        assert_eq!(sent.grace, want.as_secs());
     }
 }

@@ -3,6 +3,7 @@
 //! A new verb of this group is a file here, a line in the `mod` list, a line in
 //! [`Verb`] and a line in [`run`].
 
+pub(crate) mod guard;
 pub(crate) mod log;
 pub(crate) mod serve;
 pub(crate) mod status;
@@ -24,6 +25,8 @@ pub(crate) struct Args {
 /// What to do with the daemon.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
+    #[command(hide = true)]
+    Guard(guard::Args),
     Log(log::Args),
     #[command(hide = true)]
     Serve(serve::Args),
@@ -33,6 +36,7 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     match &args.verb {
+        Verb::Guard(args) => guard::run(args, app),
         Verb::Log(args) => log::run(args, app),
         Verb::Serve(args) => serve::run(args, app),
         Verb::Status(args) => status::run(args, app),
