@@ -9,17 +9,25 @@ import threading
 from kills import numbers
 from place import BROKE, Place, eventually, gone, pause
 
-# As a user's ssh configuration would say it; the default is every 15 s, three times.
-INTERVAL, TIMES = 1, 2
-KEEPALIVE = "ServerAliveInterval %d\nServerAliveCountMax %d" % (INTERVAL, TIMES)
-# The last sign of life, the unanswered ones, and the next tick, at which it is noticed.
-BUDGET = INTERVAL * (TIMES + 2)
+
+
+def keepalive(interval, times):
+    """As a user's ssh configuration would say it; the default is every 15 s, three times."""
+    return "ServerAliveInterval %d\nServerAliveCountMax %d" % (interval, times)
+
+
+def budget(interval, times):
+    """The last sign of life, the unanswered ones, and the next tick, at which it is noticed."""
+    return interval * (times + 2)
+
+
+KEEPALIVE, BUDGET = keepalive(1, 2), budget(1, 2)
 # Beyond it: what a loaded machine adds.
 SLACK = 2.0
 KINDS = ("reset by the laptop", "reset by the VM", "short silence", "long silence")
 
 
-def cut(place, kind, rng, tally):
+def cut(place, kind, rng, tally, limit):
     if kind.startswith("reset"):
         place.reset("laptop" if kind.endswith("laptop") else "vm")
         return
@@ -27,14 +35,14 @@ def cut(place, kind, rng, tally):
     if kind == "short silence":
         pause(0.05 + rng.random() * 0.6)
     else:
-        took = gone("a dead connection", place.connections, BUDGET + SLACK)
+        took = gone("a dead connection", place.connections, limit + SLACK)
         tally["found after at most"] = max(tally.get("found after at most", 0), took)
     place.link(True)
 
 
-def one(place, number, rng, size, tally, kinds=KINDS):
-    pipe, both_ways, status = rng.choice(("native", "system")), rng.random() < 0.4, rng.randrange(256)
-    kinds = [rng.choice(kinds) for _ in range(rng.randrange(1, 4))]
+def one(place, number, rng, size, tally, kinds=KINDS, pipes=("native", "system"), most=3, limit=BUDGET):
+    pipe, both_ways, status = rng.choice(pipes), rng.random() < 0.4, rng.randrange(256)
+    kinds = [rng.choice(kinds) for _ in range(rng.randrange(1, most + 1))]
     expected = numbers(size // 8)
     points = sorted(rng.randrange(1, len(expected)) for _ in kinds)
     what = "run %d over %s, %s: %s at bytes %s" % (number, pipe, "both ways" if both_ways else "down", kinds, points)
@@ -57,7 +65,7 @@ def one(place, number, rng, size, tally, kinds=KINDS):
             if rng.random() < 0.5:
                 # bytes go on while it is cut
                 done.set()
-            cut(place, kind, rng, tally)
+            cut(place, kind, rng, tally, limit)
             done.set()
     finally:
         due.clear()

@@ -5,9 +5,7 @@ A killed client ends its run at once, with nothing left on the VM. Whoever else 
 status is exact, and the command has run once. Who is killed before the run was asked for
 may also make the client fail, and then it has not run at all.
 """
-import contextlib
 import os
-import signal
 import sys
 
 from place import BROKE, Place, eventually, gone, pause
@@ -58,9 +56,7 @@ def one(place, number, pipe, victim, rng, tally):
     def kill():
         if not killed:
             killed.append(victims(place, client, victim))
-            for pid in killed[0]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            place.kill(victim, killed[0])
 
     ready = []
     client = place.run(pipe, text, feed=expected if both_ways else None,

@@ -33,6 +33,7 @@ def cycles(folder, boxery, rng, count):
                 early = held(place)
             # what ends a connection: either side, its process on either side
             how = rng.choice(("laptop", "vm", "session", "ssh" if pipe == "system" else "session"))
+            known = {line.split()[2] for line in place.connections() if how != "ssh" or '"ssh"' in line}
             if how in ("laptop", "vm"):
                 place.reset(how)
             else:
@@ -40,7 +41,10 @@ def cycles(folder, boxery, rng, count):
                 for process in found:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process.pid, signal.SIGKILL)
-            gone("cycle %d (%s): a connection" % (number, how), place.connections)
+            # whoever looked after the run's ports may have made another one since
+            gone("cycle %d (%s): a connection" % (number, how),
+                 lambda: [line for line in place.connections() if line.split()[2] in known])
+        gone("after the cycles, a connection", lambda: place.reset() or place.connections())
         gone("after the cycles, a helper", place.helpers)
         run("native")
         late = held(place)

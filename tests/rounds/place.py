@@ -174,6 +174,8 @@ class Client:
 class Place:
     """Laptop, VM and link."""
 
+    vm_init = VM_INIT
+
     def __init__(self, folder, boxery, sshd_lines="", ssh_lines=""):
         self.folder, self.boxery = os.path.realpath(folder), os.path.abspath(boxery)
         self.sshd_lines, self.ssh_lines = sshd_lines, ssh_lines
@@ -183,6 +185,12 @@ class Place:
     def __enter__(self):
         if os.getuid() != 0:
             raise SystemExit("error: these rounds make namespaces\nhint: run them as root")
+        self.furnish()
+        self.start()
+        return self
+
+    def furnish(self):
+        """Make what laptop and VM find when they start: keys and configurations."""
         for name in ("laptop/.ssh", "laptop/.config/boxery", "vm", "tmp"):
             os.makedirs(self.at(name), mode=0o700)
         for key in ("host_key", "laptop/.ssh/id_ed25519"):
@@ -194,9 +202,12 @@ class Place:
         self.write("laptop/.config/boxery/config.toml", "".join(
             '[vm.%s]\ntarget = "%s@%s"\ndir = "/var/tmp"\npipe = "%s"\n' % (pipe, self.me, VM, pipe)
             for pipe in ("native", "system")))
+
+    def start(self):
+        """Bring up laptop, VM and link."""
         self.environment = {"HOME": self.at("laptop"), "TMPDIR": self.at("tmp"), "LANG": "C.UTF-8",
                             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-        self.vm = self.namespaces(VM_INIT, "vm", ["-n", "-m", "-u", "-p", "--mount-proc"], subprocess.PIPE)
+        self.vm = self.namespaces(self.vm_init, "vm", ["-n", "-m", "-u", "-p", "--mount-proc"], subprocess.PIPE)
         self.laptop = self.namespaces(LAPTOP_INIT, "laptop", ["-n", "-m"], None)
         if "ready" not in self.vm.stderr.readline() or "ready" not in self.laptop.stdout.readline():
             raise SystemExit("no namespaces for %s" % self.folder)
@@ -204,6 +215,11 @@ class Place:
         for side, address in (("laptop", LAPTOP), ("vm", VM)):
             self.on(side, "ip", "address", "add", address + "/24", "dev", "wire")
             self.on(side, "ip", "link", "set", "wire", "up")
+        self.serve()
+        self.first = {process.pid for process in self.in_vm()}
+
+    def serve(self):
+        """Start the server of the VM, now that it has its address."""
         self.vm.stdin.write("go\n")
         self.vm.stdin.flush()
         for line in self.vm.stderr:
@@ -214,8 +230,6 @@ class Place:
         # read on, so that sshd never waits for us
         self.log = []
         threading.Thread(target=lambda: self.log.extend(self.vm.stderr), daemon=True).start()
-        self.first = {process.pid for process in self.in_vm()}
-        return self
 
     def __exit__(self, *_):
         self.boxery_says("daemon", "stop")
@@ -291,6 +305,12 @@ class Place:
         return self.on("laptop", "ss", "-Htnpo", "state", "established", "dport", "=", "22").splitlines()
 
     # Processes.
+
+    def kill(self, victim, pids):
+        """kill -9 of what `victim` names; it may be gone by now."""
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def processes(self, side):
         mine = os.readlink("/proc/%d/ns/net" % side.pid)
