@@ -19,6 +19,8 @@ use crate::session;
 const CONTROL: &str = "control";
 /// What tells, once the supervisor is gone, that it ended in order.
 const DONE: &str = "done";
+/// A link that holds the id of the VM's boot in which the run began.
+const BOOT: &str = "boot";
 /// For how long an ended run is remembered.
 const MEMORY: Duration = Duration::from_hours(7 * 24);
 
@@ -72,7 +74,13 @@ impl Folders {
         }
         let folder = self.open()?.join("runs").join(run.to_string());
         match DirBuilder::new().mode(0o700).create(&folder) {
-            Ok(()) => Ok(Claim::New(folder)),
+            Ok(()) => {
+                if let Some(boot) = boot() {
+                    // Without it the run's loss has no reason, and that is all.
+                    std::os::unix::fs::symlink(boot, folder.join(BOOT)).ok();
+                }
+                Ok(Claim::New(folder))
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Claim::Old),
             Err(error) => Err(format!("{}: {error}", folder.display())),
         }
@@ -203,13 +211,16 @@ pub(crate) fn finish(folder: &Path, loss: Loss) -> io::Result<()> {
     let text = match loss {
         Loss::GracePassed => "grace passed",
         Loss::Acknowledged => "acknowledged",
-        Loss::Unknown | Loss::Broken => return Ok(()),
+        Loss::Unknown | Loss::Broken | Loss::Restarted => return Ok(()),
     };
     replace(folder, DONE, text.as_bytes())?;
-    match fs::remove_file(folder.join(CONTROL)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+    for name in [CONTROL, BOOT] {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
     }
+    Ok(())
 }
 
 /// Why a run without a supervisor can't be attached to.
@@ -217,8 +228,17 @@ pub(crate) fn loss(folder: &Path) -> Loss {
     match fs::read(folder.join(DONE)).as_deref() {
         Ok(b"grace passed") => Loss::GracePassed,
         Ok(b"acknowledged") => Loss::Acknowledged,
-        Ok(_) | Err(_) => Loss::Broken,
+        Ok(_) | Err(_) => match (fs::read_link(folder.join(BOOT)), boot()) {
+            (Ok(began), Some(now)) if began != Path::new(&now) => Loss::Restarted,
+            (Ok(_) | Err(_), _) => Loss::Broken,
+        },
     }
+}
+
+/// The id of the VM's boot; none where the kernel doesn't say it.
+fn boot() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
 }
 
 /// Put a small file in place at once.

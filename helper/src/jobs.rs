@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use boxery_wire::{Job, JobState, Loss, Outcome};
+use boxery_wire::{Job, JobState, Outcome};
 
 use crate::folder::{self, Folders};
 
@@ -24,7 +24,7 @@ pub(crate) fn read(folder: &Path) -> Option<Job> {
     if runs && folder::connect(folder).is_err() {
         job.state = JobState::Ended(match job.state {
             JobState::Background(outcome) => outcome,
-            JobState::Running | JobState::Ended(_) => Outcome::Lost(Loss::Broken),
+            JobState::Running | JobState::Ended(_) => Outcome::Lost(folder::loss(folder)),
         });
     }
     Some(job)

@@ -399,7 +399,7 @@ impl Server {
             process::kill_marked(&format!("BOXERY_RUN={run}"));
         }
         let end = job.map(|job| match job.state {
-            JobState::Running => boxery_wire::Outcome::Lost(Loss::Broken),
+            JobState::Running => boxery_wire::Outcome::Lost(loss),
             JobState::Background(outcome) | JobState::Ended(outcome) => outcome,
         });
         match (request, end) {

@@ -349,6 +349,7 @@ fn step_of(error: &RemoteError) -> Step {
         | RemoteError::GracePassed
         | RemoteError::VmRefused { .. }
         | RemoteError::NoStatus
+        | RemoteError::Restarted
         | RemoteError::NoBash => Step::Shell,
         RemoteError::FolderGone { .. }
         | RemoteError::FolderDenied { .. }

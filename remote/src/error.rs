@@ -170,6 +170,9 @@ pub enum RemoteError {
     /// The command's own shell on the VM was killed.
     #[error("the run on the VM ended without a status; something killed its shell")]
     NoStatus,
+    /// The VM went down, and the command with it.
+    #[error("the VM was restarted while the command ran, and the command ended with it")]
+    Restarted,
     /// Nobody came back in time.
     #[error("the connection was lost for so long that the run was ended on the VM")]
     GracePassed,
@@ -370,7 +373,7 @@ impl RemoteError {
                 "boxery needs a login shell that runs commands: no nologin, no forced command"
                     .to_owned()
             }
-            Self::Lost | Self::NoStatus | Self::GracePassed => {
+            Self::Lost | Self::NoStatus | Self::Restarted | Self::GracePassed => {
                 "look on the VM before you run it again: boxery never starts a command twice"
                     .to_owned()
             }

@@ -4,10 +4,10 @@ use boxery_wire::{Blob, Decoder, FromRun, Reply, Request, Run, RunId, StateId, S
 use tokio::io::AsyncWriteExt as _;
 
 use crate::link::Stream;
-use crate::run::{Output, RunRequest, begin, check, refused, sent};
+use crate::run::{Output, RunRequest, begin, check, lost, refused, sent};
 use crate::{RemoteError, Way};
 
-pub use boxery_wire::{End, Job, JobState, Machine, Outcome, Port, RunId as JobId, Why};
+pub use boxery_wire::{End, Job, JobState, Loss, Machine, Outcome, Port, RunId as JobId, Why};
 
 /// What the helper knows of its VM.
 pub async fn machine(way: &Way) -> Result<Machine, RemoteError> {
@@ -124,9 +124,14 @@ pub async fn tail(
     }
 }
 
-/// Wait until a job has ended, however often the connection breaks meanwhile.
+/// Wait until a job has ended, however often the connection breaks meanwhile. An end
+/// that nobody knows is an error that says why.
 pub async fn wait(way: &Way, job: JobId) -> Result<End, RemoteError> {
-    ended(way, &Request::Wait { run: job }).await
+    let end = ended(way, &Request::Wait { run: job }).await?;
+    match end.outcome {
+        Outcome::Lost(loss) => Err(lost(loss)),
+        Outcome::Exited(_) | Outcome::Signalled(_) | Outcome::Cancelled(_) => Ok(end),
+    }
 }
 
 /// End a job and all of its processes.

@@ -441,6 +441,8 @@ pub enum Loss {
     Unknown,
     /// Its supervisor died.
     Broken,
+    /// It ended with the VM, which was started again since.
+    Restarted,
     /// The bytes that were asked for were acknowledged and are gone.
     Acknowledged,
 }

@@ -117,6 +117,12 @@ async fn a_killed_supervisor_is_swept_after(#[case] signal: &str, #[case] before
     eventually("the end of the run", || support::left(run).is_empty()).await;
     let (reply, _) = helper.ask(&Request::Attach { run, offset: 0 }).await;
     assert_eq!(reply, Reply::Failed(Failure::Lost(Loss::Broken)));
+    // The same if the VM had been started again since.
+    let boot = home.run(run).join("boot");
+    std::fs::remove_file(&boot).unwrap();
+    std::os::unix::fs::symlink("of-another-boot", &boot).unwrap();
+    let (reply, _) = helper.ask(&Request::Attach { run, offset: 0 }).await;
+    assert_eq!(reply, Reply::Failed(Failure::Lost(Loss::Restarted)));
 }
 
 #[tokio::test]

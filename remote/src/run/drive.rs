@@ -298,11 +298,12 @@ pub(crate) fn refused(failure: Failure, started: bool, request: &RunRequest) -> 
     }
 }
 
-fn lost(loss: Loss) -> RemoteError {
+pub(crate) fn lost(loss: Loss) -> RemoteError {
     match loss {
         Loss::GracePassed => RemoteError::GracePassed,
         Loss::Unknown | Loss::Acknowledged => RemoteError::Lost,
         Loss::Broken => RemoteError::NoStatus,
+        Loss::Restarted => RemoteError::Restarted,
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 pub use capture::{Captured, capture};
 pub(crate) use check::check;
 pub use drive::run;
-pub(crate) use drive::{begin, refused, sent};
+pub(crate) use drive::{begin, lost, refused, sent};
 
 /// What to run.
 #[derive(Debug, Clone, Default)]

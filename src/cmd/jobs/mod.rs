@@ -92,6 +92,10 @@ fn words(outcome: Outcome) -> String {
         Outcome::Signalled(signal) => format!("ended by signal {signal}"),
         Outcome::Cancelled(jobs::Why::TimedOut) => "ended when its time was up".to_owned(),
         Outcome::Cancelled(jobs::Why::Asked) => "stopped".to_owned(),
-        Outcome::Lost(_) => "lost".to_owned(),
+        Outcome::Lost(jobs::Loss::Restarted) => "lost: the VM was restarted".to_owned(),
+        Outcome::Lost(jobs::Loss::Broken) => "lost: something killed its shell".to_owned(),
+        Outcome::Lost(jobs::Loss::GracePassed | jobs::Loss::Unknown | jobs::Loss::Acknowledged) => {
+            "lost".to_owned()
+        }
     }
 }
