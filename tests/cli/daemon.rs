@@ -6,6 +6,7 @@
 )]
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -241,4 +242,40 @@ fn a_vm_that_can_not_be_reached_is_said_as_without_it() {
     assert!(text.starts_with("exit: 125\n"), "{text}");
     assert!(text.contains("boxery: "), "{text}");
     assert!(text.contains("takes none of the keys"), "{text}");
+}
+
+#[rstest]
+fn who_waits_for_a_connection_that_fails_fails_with_it(#[values("native", "system")] pipe: &str) {
+    let sandbox = Sandbox::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    sandbox.configure(&format!(
+        "[vm.dev]\ntarget = \"me@127.0.0.1:{port}\"\ndir = \"/vm\"\npipe = \"{pipe}\"\n"
+    ));
+    let start = || {
+        let mut client = sandbox.boxery(["run", "dev", "--cwd", "/", "--", "true"]);
+        client.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut clients = vec![start()];
+    // A server that takes the connection and says nothing.
+    let (silent, _) = server.accept().unwrap();
+    clients.extend((0..5).map(|_| start()));
+    eventually("all of them wait", || status(&sandbox)["clients"] == 6);
+    drop(silent);
+    for client in clients {
+        let output = client.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("SSH to 127.0.0.1"), "{said}");
+    }
+    server.set_nonblocking(true).unwrap();
+    let more = server.accept().unwrap_err();
+    assert_eq!(more.kind(), std::io::ErrorKind::WouldBlock);
+    // One that is being opened doesn't keep the daemon.
+    server.set_nonblocking(false).unwrap();
+    let mut client = start();
+    let (_silent, _) = server.accept().unwrap();
+    assert!(sandbox.run(&["daemon", "stop"]).starts_with("exit: 0\n"));
+    client.kill().unwrap();
+    client.wait().unwrap();
 }

@@ -109,7 +109,7 @@ pub(super) enum Answer {
 }
 
 /// An error of the daemon's, in words.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Told {
     text: String,
     hint: Option<String>,

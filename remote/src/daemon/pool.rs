@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
 use super::Connection;
+use super::greeting::Told;
 use crate::link::{Link, Stream};
 use crate::{RemoteError, Route};
 
@@ -23,6 +24,16 @@ struct Slot {
     link: tokio::sync::Mutex<Option<Arc<Link>>>,
     kind: Mutex<Option<&'static str>>,
     streams: AtomicUsize,
+    failures: Mutex<Failures>,
+}
+
+/// What came of opening it.
+#[derive(Default)]
+struct Failures {
+    /// How many there were.
+    count: u64,
+    /// The last one, unless a person could help.
+    last: Option<Told>,
 }
 
 /// One stream in use.
@@ -47,10 +58,12 @@ impl Pool {
                     link: tokio::sync::Mutex::default(),
                     kind: Mutex::default(),
                     streams: AtomicUsize::new(0),
+                    failures: Mutex::default(),
                 })
             });
             Arc::clone(slot)
         };
+        let seen = slot.failures().count;
         let mut kept = slot.link.lock().await;
         if let Some(link) = &*kept {
             let link = Arc::clone(link);
@@ -61,7 +74,24 @@ impl Pool {
             }
             *kept = None;
         }
-        let link = Arc::new(Link::open(route, None).await?);
+        {
+            // Who waited for an attempt doesn't make another: each would wait for all
+            // before it.
+            let failures = slot.failures();
+            if let Some(told) = failures.last.as_ref().filter(|_| failures.count > seen) {
+                return Err(told.clone().into());
+            }
+        }
+        let link = match Link::open(route, None).await {
+            Ok(link) => Arc::new(link),
+            Err(error) => {
+                let told = Told::new(&error, &route.vm);
+                let mut failures = slot.failures();
+                failures.count += 1;
+                failures.last = (!told.asks()).then_some(told);
+                return Err(error);
+            }
+        };
         *slot.kind.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.kind().as_str());
         let stream = link.stream()?;
         *kept = Some(link);
@@ -92,10 +122,12 @@ impl Pool {
         found
     }
 
-    /// Close them all.
-    pub(super) async fn close(&self) {
+    /// Close them all. One that is being opened ends with this process.
+    pub(super) fn close(&self) {
         for slot in self.take() {
-            slot.link.lock().await.take();
+            if let Ok(mut link) = slot.link.try_lock() {
+                link.take();
+            }
         }
     }
 
@@ -103,7 +135,10 @@ impl Pool {
     pub(super) async fn part(&self) {
         let mut closing = JoinSet::new();
         for slot in self.take() {
-            if let Some(link) = slot.link.lock().await.take() {
+            let Ok(mut link) = slot.link.try_lock() else {
+                continue;
+            };
+            if let Some(link) = link.take() {
                 let closed = link.closed();
                 drop(link);
                 closing.spawn(closed);
@@ -119,6 +154,10 @@ impl Pool {
 }
 
 impl Slot {
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn used(self: &Arc<Self>) -> Use {
         self.streams.fetch_add(1, Ordering::SeqCst);
         Use(Arc::clone(self))

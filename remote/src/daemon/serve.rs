@@ -94,7 +94,7 @@ pub async fn serve(
     if daemon.retired.load(Ordering::SeqCst) {
         daemon.emptied().await;
     }
-    daemon.pool.close().await;
+    daemon.pool.close();
     Ok(())
 }
 
