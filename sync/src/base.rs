@@ -134,7 +134,9 @@ impl Base {
             (Standing::New | Standing::Moved | Standing::Foreign, true) => {
                 self.epoch().max(copy.epoch) + 1
             }
-            (_, false) => copy.epoch,
+            (Standing::Known, false) => copy.epoch,
+            // A copy that is made anew has none, and must not look like this one.
+            (Standing::New | Standing::Moved | Standing::Foreign, false) => copy.epoch.max(1),
         }
     }
 

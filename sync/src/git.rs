@@ -95,7 +95,7 @@ fn git(root: &Utf8Path, arguments: &[&str]) -> Result<Vec<u8>, SyncError> {
     }
 }
 
-fn start(root: &Utf8Path, arguments: &[&str]) -> Result<Output, SyncError> {
+pub(crate) fn start(root: &Utf8Path, arguments: &[&str]) -> Result<Output, SyncError> {
     let mut command = Command::new("git");
     for name in MISLEADING {
         command.env_remove(name);
@@ -114,7 +114,7 @@ fn start(root: &Utf8Path, arguments: &[&str]) -> Result<Output, SyncError> {
         })
 }
 
-fn refused(root: &Utf8Path, output: &Output) -> SyncError {
+pub(crate) fn refused(root: &Utf8Path, output: &Output) -> SyncError {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let problem = stderr
         .lines()

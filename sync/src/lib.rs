@@ -46,6 +46,8 @@ mod root;
 #[cfg(feature = "laptop")]
 mod rules;
 #[cfg(feature = "laptop")]
+mod runs;
+#[cfg(feature = "laptop")]
 mod scan;
 #[cfg(feature = "laptop")]
 mod seed;
@@ -84,6 +86,8 @@ pub use reconcile::{Direction, Take, Terms, Trees, reconcile};
 pub use root::Root;
 #[cfg(feature = "laptop")]
 pub use rules::{Rules, Sieve};
+#[cfg(feature = "laptop")]
+pub use runs::run_by_git;
 #[cfg(feature = "laptop")]
 pub use scan::{Scan, ScanOptions};
 #[cfg(feature = "laptop")]

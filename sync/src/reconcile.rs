@@ -24,8 +24,14 @@ pub enum Direction {
 pub struct Take {
     /// Whose version stands.
     pub side: Side,
-    /// For which path.
-    pub path: EntryPath,
+    /// For which path; `None` is the whole tree.
+    pub path: Option<EntryPath>,
+}
+
+impl Take {
+    fn covers(&self, path: &EntryPath) -> bool {
+        self.path.as_ref().is_none_or(|top| path.is_within(top))
+    }
 }
 
 /// The two trees and the last common state. An empty one is none: nothing is
@@ -111,7 +117,7 @@ impl Work<'_> {
         if path.folders().any(|folder| self.held.contains(&folder)) {
             return;
         }
-        let take = self.terms.takes.iter().find(|t| path.is_within(&t.path));
+        let take = self.terms.takes.iter().find(|take| take.covers(path));
         let target = match (take, laptop == base, vm == base) {
             (Some(take), _, _) => take.side.other(),
             (None, false, true) => Side::Vm,
@@ -145,7 +151,7 @@ impl Work<'_> {
             from,
             to,
         };
-        if let Some(reason) = self.obstacle(target, &change, take.is_some()) {
+        if let Some(reason) = self.obstacle(target, &change, take) {
             self.conflict(path, reason);
         } else {
             self.after(target).set(path.clone(), to);
@@ -154,18 +160,19 @@ impl Work<'_> {
     }
 
     /// Why `change` can't be made on `target`.
-    fn obstacle(&mut self, target: Side, change: &Change, taken: bool) -> Option<Reason> {
+    fn obstacle(&mut self, target: Side, change: &Change, take: Option<&Take>) -> Option<Reason> {
         let path = &change.path;
-        if target == Side::Laptop && !taken {
-            let replaces = change.to.holds_content();
+        // Who takes a whole folder hasn't read the name of each file in it.
+        let named = take.and_then(|take| take.path.as_ref());
+        let is_named = named.is_some_and(|named| named == path || self.never_comes(named, true));
+        if target == Side::Laptop && !is_named {
             // A folder in itself runs nothing, and what is in it is asked about too.
             let is_folder = !change.to.holds_content() && !change.from.holds_content();
-            let covered = self.terms.protected.covers(path, replaces);
-            if !is_folder && (covered || (self.terms.never_taken)(path)) {
+            if !is_folder && self.never_comes(path, change.to.holds_content()) {
                 return Some(Reason::NeverTakenBack);
             }
         }
-        if change.from == State::Folder && change.to.holds_content() && !taken {
+        if change.from == State::Folder && change.to.holds_content() && take.is_none() {
             // What is deleted there in the meantime is in nobody's way.
             let base = self.trees.base;
             let changed = self
@@ -190,12 +197,16 @@ impl Work<'_> {
         None
     }
 
+    /// Whether a change at `path` never comes back from the VM by itself.
+    fn never_comes(&self, path: &EntryPath, replaces: bool) -> bool {
+        self.terms.protected.covers(path, replaces) || (self.terms.never_taken)(path)
+    }
+
     /// Something below a folder of `target` that the plan must not remove there.
     fn stays_below(&self, target: Side, path: &EntryPath) -> Option<EntryPath> {
         let stays = |path: &EntryPath, state: State| {
-            let protected = target == Side::Laptop
-                && state.holds_content()
-                && (self.terms.protected.covers(path, false) || (self.terms.never_taken)(path));
+            let protected =
+                target == Side::Laptop && state.holds_content() && self.never_comes(path, false);
             protected || (self.terms.never_sent)(path)
         };
         self.tree(target)

@@ -86,6 +86,7 @@ impl Scene {
                     never_sent: &|_| false,
                     takes: &[],
                     allowed: 0,
+                    patience: std::time::Duration::ZERO,
                     progress: &mut |_| {},
                 },
             )

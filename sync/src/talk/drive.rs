@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 
@@ -45,6 +47,8 @@ pub struct Job<'a> {
     pub takes: &'a [Take],
     /// How many deletions a person allowed.
     pub allowed: usize,
+    /// For how long another sync of this project is waited for.
+    pub patience: Duration,
     /// Told what has been done so far.
     pub progress: &'a mut dyn FnMut(Progress),
 }
@@ -79,8 +83,10 @@ pub struct Report {
     pub skipped: Vec<EntryPath>,
     /// Files that an interrupted sync left and nobody knows, where they lie now.
     pub kept: Vec<(Side, String)>,
-    /// How many files and links the project has.
-    pub files: usize,
+    /// The project as it was read.
+    pub project: Tree,
+    /// What would hold a sync back.
+    pub guard: Option<Guard>,
 }
 
 impl Report {
@@ -176,22 +182,25 @@ struct Looked {
 
 /// What would be done; nothing is changed on either side.
 pub fn look(line: &mut dyn Line, job: &Job<'_>) -> Result<Report, DriveError> {
+    // Where nothing is known yet there is nothing that another one could change.
+    let lock = match job.state.is_dir() {
+        true => Some(lock(job.state, job.patience)?),
+        false => None,
+    };
     let looked = read(line, job, false)?;
+    let guard = looked.check(job.allowed).err();
     ask(line, &Ask::Close)?;
-    Ok(looked.report(Applied::default(), Applied::default(), Vec::new()))
+    drop(lock);
+    let mut report = looked.report(Applied::default(), Applied::default(), Vec::new());
+    report.guard = guard;
+    Ok(report)
 }
 
 /// Make project and copy the same.
 pub fn drive(line: &mut dyn Line, job: &mut Job<'_>) -> Result<Report, DriveError> {
-    let lock = lock(job.state)?;
+    let lock = lock(job.state, job.patience)?;
     let mut looked = read(line, job, job.create)?;
-    check(
-        &looked.plan,
-        looked.base.tree(),
-        &looked.laptop,
-        &looked.vm,
-        job.allowed,
-    )?;
+    looked.check(job.allowed)?;
     let moves = looked.plan.moves_base()
         || !looked.base.is_settled()
         || looked.standing != Standing::Known
@@ -258,6 +267,12 @@ pub fn drive(line: &mut dyn Line, job: &mut Job<'_>) -> Result<Report, DriveErro
 }
 
 impl Looked {
+    /// The guard that holds the plan back, if any.
+    fn check(&self, allowed: usize) -> Result<(), Guard> {
+        let base = self.base.tree();
+        check(&self.plan, base, &self.laptop, &self.vm, allowed)
+    }
+
     /// The content that no person could miss.
     fn known(&self) -> HashSet<Digest> {
         let mut known = self.base.contents();
@@ -274,7 +289,8 @@ impl Looked {
             standing: self.standing,
             laptop,
             vm,
-            files: self.scan.snapshot.files(),
+            project: self.laptop,
+            guard: None,
             unsettled: self.scan.unsettled,
             skipped: self.scan.skipped,
             kept,
@@ -282,14 +298,24 @@ impl Looked {
     }
 }
 
+/// How often another sync is asked after. A lock can't be waited for with an end.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// No two syncs of one project and copy at once.
-fn lock(state: &Path) -> Result<File, DriveError> {
-    fs::create_dir_all(state).map_err(DriveError::Laptop)?;
+fn lock(state: &Path, patience: Duration) -> Result<File, DriveError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut folder = fs::DirBuilder::new();
+    let made = folder.recursive(true).mode(0o700).create(state);
+    made.map_err(DriveError::Laptop)?;
     let file = File::create(state.join("lock")).map_err(DriveError::Laptop)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(DriveError::Busy),
-        Err(fs::TryLockError::Error(error)) => Err(DriveError::Laptop(error)),
+    let until = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(PAUSE),
+            Err(fs::TryLockError::WouldBlock) => return Err(DriveError::Busy),
+            Err(fs::TryLockError::Error(error)) => return Err(DriveError::Laptop(error)),
+        }
     }
 }
 

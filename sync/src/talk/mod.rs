@@ -11,6 +11,8 @@ mod drive;
 mod far;
 #[cfg(feature = "laptop")]
 mod listing;
+#[cfg(feature = "laptop")]
+mod since;
 
 use std::io;
 
@@ -19,6 +21,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "laptop")]
 pub use drive::{DriveError, Job, Progress, Report, drive, look};
 pub use far::serve;
+#[cfg(feature = "laptop")]
+pub use since::changed_since;
 
 use crate::plan::Change;
 use crate::{Digest, EntryPath, State};

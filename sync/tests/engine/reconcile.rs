@@ -196,11 +196,12 @@ fn without_a_common_state_nothing_is_deleted_and_what_differs_is_named() {
 #[case::the_vms(Side::Vm, "a", "l~a !b/x")]
 #[case::a_whole_folder(Side::Vm, "b", "l~b/x !a")]
 #[case::another(Side::Vm, "c", "!a !b/x")]
+#[case::everything(Side::Vm, "", "l~a l~b/x")]
 fn taking_a_side_ends_a_conflict(#[case] side: Side, #[case] path: &str, #[case] want: &str) {
     let rules = Rules {
         takes: vec![Take {
             side,
-            path: entry(path),
+            path: EntryPath::parse(path.as_bytes()),
         }],
         ..Rules::default()
     };
@@ -227,11 +228,24 @@ fn a_person_can_take_what_never_comes_by_itself(
     let rules = Rules {
         takes: vec![Take {
             side: Side::Vm,
-            path: entry(path),
+            path: Some(entry(path)),
         }],
         ..Rules::default()
     };
     assert_eq!(shown(&plan(base, laptop, vm, &rules)), want);
+}
+
+#[test]
+fn taking_everything_takes_nothing_that_would_run_here() {
+    let rules = Rules {
+        takes: vec![Take {
+            side: Side::Vm,
+            path: None,
+        }],
+        ..Rules::default()
+    };
+    let plan = plan("a=1", "a=1", "a=2 .envrc=1 b/.git=1", &rules);
+    assert_eq!(shown(&plan), "l~a l+b !.envrc !b/.git");
 }
 
 const CASE: Folding = Folding {

@@ -183,6 +183,7 @@ impl Scene {
             never_sent: &|_| false,
             takes: &[],
             allowed: 0,
+            patience: std::time::Duration::ZERO,
             progress,
         })
     }
