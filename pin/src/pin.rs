@@ -40,6 +40,16 @@ pub enum DriftRule {
     Off,
 }
 
+impl DriftRule {
+    /// What holds where neither pin nor configuration say it.
+    pub fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Guard => Self::Warn,
+            Mode::Redirect => Self::Sync,
+        }
+    }
+}
+
 impl fmt::Display for DriftRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -70,6 +70,13 @@ impl PathRule {
         }
     }
 
+    /// Whether it names the absolute `path`, as written or as seen from `folder`.
+    pub(crate) fn names(&self, path: &str, folder: &str) -> bool {
+        let below = path.strip_prefix(folder.trim_end_matches('/'));
+        let below = below.and_then(|below| below.strip_prefix('/'));
+        self.matches(path) || below.is_some_and(|below| self.matches(below))
+    }
+
     fn matches(&self, path: &str) -> bool {
         match &self.form {
             Form::Below(roots) => roots.iter().any(|root| is_below(path, root)),
@@ -143,6 +150,11 @@ impl WriteRules {
         }
         deny(RuleKind::NotWritable, "", &whole, None)
     }
+}
+
+/// Whether other programs run the file at `path` or take settings from it.
+pub(crate) fn is_dangerous(path: &str) -> bool {
+    dangerous(path).is_some()
 }
 
 /// What makes a path dangerous.

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Finding, Judge, walk};
 use crate::file::{Content, Key, Origin, Resolved, Said, Section};
-use crate::path::{PathRule, Roots, WriteRules};
+use crate::path::{PathRule, Roots, WriteRules, is_dangerous};
 use crate::pattern::{Match, Pattern};
 use crate::rule;
 use crate::ssh::SshRules;
@@ -29,6 +29,8 @@ struct Layer {
     ssh: SshRules,
     writes: WriteRules,
     domains: DomainRules,
+    /// What may not be read.
+    reads: Vec<PathRule>,
 }
 
 impl Policy {
@@ -59,6 +61,20 @@ impl Policy {
             }
         }
         unclear.unwrap_or(Verdict::Allow)
+    }
+
+    /// Whether `filesystem.denyRead` names the file at the absolute `path`: it stays on
+    /// the laptop then. A relative pattern stands in `folder` here.
+    pub fn denies_read(&self, path: &str, folder: &str) -> bool {
+        let mut rules = self.layers.iter().flat_map(|layer| &layer.reads);
+        rules.any(|rule| rule.names(path, folder))
+    }
+
+    /// Whether `filesystem.denyWrite` names the file at the absolute `path`, or other
+    /// programs run it or take settings from it, whatever else may be written.
+    pub fn keeps_from_change(&self, path: &str, folder: &str) -> bool {
+        let mut rules = self.layers.iter().flat_map(|layer| &layer.writes.deny);
+        is_dangerous(path) || rules.any(|rule| rule.names(path, folder))
     }
 
     /// Whether `registries` stands among the hosts that may be reached.
@@ -168,6 +184,7 @@ impl Layer {
                 },
                 inherits_defaults: inherits && defaults,
             },
+            reads: paths(Key::DenyRead),
             writes: WriteRules {
                 allow: paths(Key::AllowWrite),
                 deny: paths(Key::DenyWrite),

@@ -91,10 +91,24 @@ fn judge(arguments: &[String], context: &OwnContext<'_>) -> Result<Option<String
         "jobs" if rest.first().is_some_and(|verb| verb == "start") => {
             judge_command(Form::Job, &rest[1..], context).map(Some)
         }
-        "sync" | "drift" | "jobs" | "status" => Ok(None),
+        "sync" => judge_sync(own_part, vm).map(|()| None),
+        "drift" | "jobs" | "status" => Ok(None),
         "log" if !own_part.iter().any(|word| word.starts_with("--e")) => Ok(None),
         "cp" => judge_cp(rest, context).map(|()| None),
         _ => Err(verb_refusal(vm, &format!("`boxery {verb}`"))),
+    }
+}
+
+/// What answers a guard is a person's.
+fn judge_sync(arguments: &[String], vm: &VmName) -> Result<(), Refusal> {
+    let answers = ["--take", "--allow-deletes"];
+    let answer = answers.into_iter().find(|answer| {
+        let mut words = arguments.iter();
+        words.any(|word| word.split('=').next() == Some(answer))
+    });
+    match answer {
+        None => Ok(()),
+        Some(answer) => Err(verb_refusal(vm, &format!("`boxery sync {answer}`"))),
     }
 }
 

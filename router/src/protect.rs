@@ -59,6 +59,33 @@ impl ProtectedPaths {
             .find_map(|candidate| self.check_one(&candidate))
     }
 
+    /// Which of the single files and folders lie below `root`, as they are called there,
+    /// in lower case: as written and with their links resolved. In a `root` that holds
+    /// the user's home, what begins with a dot there can't be listed: see
+    /// [`ProtectedPaths::hidden_below`].
+    pub fn below(&self, root: &Utf8Path) -> Vec<PathBuf> {
+        let roots = forms(root);
+        let all = self.paths.iter().flat_map(|(path, _)| forms(path));
+        let mut found: Vec<PathBuf> = all
+            .flat_map(|path| {
+                let inside = roots.iter().filter_map(|root| path.strip_prefix(root).ok());
+                inside.map(Path::to_owned).collect::<Vec<_>>()
+            })
+            .filter(|path| *path != Path::new(""))
+            .collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Where the user's home lies below `root`, if it does.
+    pub fn hidden_below(&self, root: &Utf8Path) -> Option<PathBuf> {
+        let home = self.home.as_ref()?;
+        home.strip_prefix(root)
+            .ok()
+            .map(|home| home.as_std_path().to_owned())
+    }
+
     /// `path` (as given, relative to `folder`) with its links followed as far as it exists.
     pub fn resolved(path: &str, folder: Option<&Utf8Path>) -> Option<PathBuf> {
         let path = folder.map_or_else(|| Utf8PathBuf::from(path), |folder| folder.join(path));

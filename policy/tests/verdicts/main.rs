@@ -8,6 +8,7 @@ mod corpus;
 mod differential;
 mod files;
 mod fuzz;
+mod kept;
 mod registries;
 mod rules;
 mod schema;

@@ -234,6 +234,8 @@ fn boxery_itself_passes_by_its_absolute_path(#[case] text: &str) {
 #[case::option_first("--config x run dev -- ls", "own-verb")]
 #[case::nothing("", "own-verb")]
 #[case::sync_other("sync prod", "other-vm")]
+#[case::sync_take("sync dev --take vm .envrc", "own-verb")]
+#[case::sync_deletes("sync --allow-deletes=9", "own-verb")]
 #[case::export("log --export otlp", "own-verb")]
 #[case::cp_other("cp src/a.txt prod:a", "other-vm")]
 #[case::cp_protected("cp dev:a fence.json", "own-cp")]
