@@ -8,12 +8,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use boxery_pin::{
-    AgentId, Lookup, PathForm, PathMap, PinError, PinKey, PinOrigin, PinStore, RemotePath,
-    Resolved, SessionId, VmName, find_project, resolve, with_settings,
+    AgentId, DriftRule, Lookup, Mode, PathForm, PathMap, PinError, PinKey, PinOrigin, PinStore,
+    RemotePath, Resolved, SessionId, VmName, find_project, resolve, with_settings,
 };
 
 use crate::app::App;
-use crate::config::Vm;
+use crate::config::{Config, Vm};
 use crate::env;
 use crate::error::Failure;
 use crate::random;
@@ -78,6 +78,24 @@ impl Here {
             .and_then(|pin| with_settings(pin, by_settings))
             .map_err(pin_failure)?;
         Ok(Self { folder, pin })
+    }
+
+    /// The mode that holds here, if anything is pinned.
+    pub(crate) fn mode(&self, config: &Config) -> Mode {
+        let pinned = self.pin.as_ref().and_then(|pin| pin.mode);
+        pinned.or(config.mode).unwrap_or(Mode::Guard)
+    }
+
+    /// Whether the VM `name` is pinned here.
+    pub(crate) fn is_pinned_to(&self, name: &VmName) -> bool {
+        self.pin.as_ref().is_some_and(|pin| pin.vm == *name)
+    }
+
+    /// What is done here when project and copy aren't the same.
+    pub(crate) fn drift(&self, config: &Config) -> DriftRule {
+        let pinned = self.pin.as_ref().and_then(|pin| pin.drift);
+        let rule = pinned.or(config.drift);
+        rule.unwrap_or_else(|| DriftRule::of(self.mode(config)))
     }
 
     /// The VM that is named, else the pinned one.

@@ -82,6 +82,11 @@ impl Ui {
         }
     }
 
+    /// Whether somebody sees the state of long work.
+    pub(crate) fn is_watched(self) -> bool {
+        io::stderr().is_terminal()
+    }
+
     /// `error:`, `caused by:` and `hint:` lines, as `Failure::render` made them.
     pub(crate) fn failure(self, rendered: &str) {
         for line in rendered.lines() {

@@ -1,11 +1,14 @@
 //! `boxery drift`.
 
+use std::sync::Arc;
+
 use boxery_pin::{PathMap, VmName};
-use boxery_sync::DriftClass;
+use boxery_sync::talk::Report;
+use boxery_sync::{EntryPath, Side};
 use serde_json::json;
 
 use crate::app::App;
-use crate::copy::{self, Comparison};
+use crate::copy::{Drift, Item, Pair, Wish, items, look_at};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::{self, Here};
@@ -16,25 +19,36 @@ use crate::ui::counted;
 ///
 /// Every file that counts is compared by content: in a git repository the tracked
 /// ones and the untracked ones that aren't ignored, elsewhere all that aren't
-/// ignored. Exit status: 0 the same, 1 something differs, 2 can't say.
+/// ignored. `>` is newer on the laptop, `<` newer on the VM, `!` changed on both sides,
+/// `?` was never the same, so that it isn't known which is newer. Exit status: 0 the
+/// same, 1 something differs, 2 can't say.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The VM; the pinned one by default
     #[arg(value_name = "NAME")]
     vm: Option<VmName>,
-    /// Print the report as JSON
+    /// Print every path that differs, and not only the first ones
+    #[arg(long)]
+    all: bool,
+    /// Print the report as JSON, with every path
     #[arg(long)]
     json: bool,
 }
 
+/// How many paths are printed unless all are asked for.
+const SOME: usize = 25;
+
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let (vm, map) = target(app, args.vm.as_ref())?;
     let config = app.config()?;
-    let found = reach::block_on(async {
-        let way = reach::open(app, &vm, config.vm(&vm)?).await?;
-        copy::compare(app, &vm, &way, &map).await
-    })?;
-    let found = match found {
+    let look = || -> Result<Report, Failure> {
+        let pair = Arc::new(Pair::new(app, &vm, &map)?);
+        reach::block_on(async {
+            let way = reach::open(app, &vm, config.vm(&vm)?).await?;
+            look_at(app, &pair, &way, &Wish::default()).await
+        })?
+    };
+    let report = match look() {
         Ok(found) => found,
         Err(failure) => {
             if args.json {
@@ -43,15 +57,17 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             return Err(failure.exit(Exit::CannotSay));
         }
     };
-    let exit = match (found.drift.is_empty(), found.unsettled.is_empty()) {
+    let drift = Drift::of(&report);
+    let is_sure = drift.unknown.is_empty() && (report.unsettled.is_empty() || !drift.is_empty());
+    let exit = match (drift.is_empty(), is_sure) {
+        (_, false) => Exit::CannotSay,
         (true, true) => Exit::Done,
-        (true, false) => Exit::CannotSay,
-        (false, _) => Exit::No,
+        (false, true) => Exit::No,
     };
     if args.json {
-        app.ui.line(to_json(&vm, &map, &found, exit));
+        app.ui.line(to_json(&vm, &map, &report, &drift, exit));
     } else {
-        show(app, &vm, &found);
+        show(args, app, &vm, &report, &drift);
     }
     Ok(exit)
 }
@@ -76,47 +92,53 @@ pub(crate) fn target(app: &App, named: Option<&VmName>) -> Result<(VmName, PathM
     Ok((vm, map))
 }
 
-fn show(app: &App, vm: &VmName, found: &Comparison) {
-    for (path, class) in &found.drift.paths {
-        app.ui.line(format_args!("{} {path}", sign(*class)));
+fn show(args: &Args, app: &App, vm: &VmName, report: &Report, drift: &Drift) {
+    let changes = [Side::Vm, Side::Laptop].map(|side| items(report, side));
+    let told: Vec<&EntryPath> = changes.iter().flatten().map(|item| &item.path).collect();
+    let more = |sign: char, paths: &[EntryPath]| -> Vec<String> {
+        let rest = paths.iter().filter(|path| !told.contains(path));
+        rest.map(|path| format!("{sign} {path}")).collect()
+    };
+    let lines: Vec<String> = changes
+        .iter()
+        .flatten()
+        .map(Item::to_string)
+        .chain(more('>', &drift.laptop))
+        .chain(more('<', &drift.vm))
+        .chain(more('!', &drift.both))
+        .chain(more('?', &drift.unknown))
+        .collect();
+    let shown = if args.all { lines.len() } else { SOME };
+    for line in lines.iter().take(shown) {
+        app.ui.line(line);
     }
-    if found.drift.is_empty() {
+    if let Some(more) = lines.len().checked_sub(shown + 1) {
+        app.ui
+            .say(format_args!("{} more; `--all` lists them", more + 1));
+    }
+    if drift.is_empty() {
         app.ui.say(format_args!(
             "the copy on {vm} is the same as the project ({})",
-            counted(found.files, "file")
+            counted(report.project.files(), "file")
         ));
     } else {
-        let count = |class| found.drift.count(class);
-        app.ui.say(format_args!(
-            "{} differ (~), {} only on the laptop (+), {} only on {vm} (-)",
-            count(DriftClass::Differs),
-            count(DriftClass::OnlyLaptop),
-            count(DriftClass::OnlyVm),
-        ));
+        app.ui.say(drift.counts(vm));
     }
-    for name in &found.unsettled {
+    for name in &report.unsettled {
         app.ui
             .say(format_args!("changed while it was compared: {name}"));
     }
 }
 
-fn sign(class: DriftClass) -> char {
-    match class {
-        DriftClass::Differs => '~',
-        DriftClass::OnlyLaptop => '+',
-        DriftClass::OnlyVm => '-',
-    }
-}
-
-fn to_json(vm: &VmName, map: &PathMap, found: &Comparison, exit: Exit) -> serde_json::Value {
-    let paths = |wanted: DriftClass| -> Vec<String> {
-        let of = found
-            .drift
-            .paths
-            .iter()
-            .filter(|(_, class)| *class == wanted);
-        of.map(|(path, _)| path.to_string()).collect()
-    };
+fn to_json(
+    vm: &VmName,
+    map: &PathMap,
+    report: &Report,
+    drift: &Drift,
+    exit: Exit,
+) -> serde_json::Value {
+    let texts =
+        |paths: &[EntryPath]| -> Vec<String> { paths.iter().map(ToString::to_string).collect() };
     json!({
         "vm": vm,
         "project": map.project,
@@ -126,10 +148,12 @@ fn to_json(vm: &VmName, map: &PathMap, found: &Comparison, exit: Exit) -> serde_
             Exit::No => "drift",
             Exit::CannotSay | Exit::Usage | Exit::Own | Exit::Command(_) => "unknown",
         },
-        "files": found.files,
-        "differs": paths(DriftClass::Differs),
-        "only_laptop": paths(DriftClass::OnlyLaptop),
-        "only_vm": paths(DriftClass::OnlyVm),
-        "unsettled": found.unsettled,
+        "files": report.project.files(),
+        "laptop_newer": texts(&drift.laptop),
+        "vm_newer": texts(&drift.vm),
+        "both_changed": texts(&drift.both),
+        "unknown": texts(&drift.unknown),
+        "withheld": texts(&report.plan.withheld),
+        "unsettled": texts(&report.unsettled),
     })
 }

@@ -21,6 +21,7 @@ pub(crate) mod pin;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod shell;
+pub(crate) mod sync;
 pub(crate) mod uninstall;
 pub(crate) mod unpin;
 pub(crate) mod vm;
@@ -52,6 +53,7 @@ pub(crate) enum Verb {
     Policy(policy::Args),
     Run(run::Args),
     Shell(shell::Args),
+    Sync(sync::Args),
     Uninstall(uninstall::Args),
     Unpin(unpin::Args),
     Vm(vm::Args),
@@ -79,6 +81,7 @@ impl Verb {
             Self::Policy(args) => policy::run(args, app),
             Self::Run(args) => run::run(args, app),
             Self::Shell(args) => shell::run(args, app),
+            Self::Sync(args) => sync::run(args, app),
             Self::Uninstall(args) => uninstall::run(args, app),
             Self::Unpin(args) => unpin::run(args, app),
             Self::Vm(args) => vm::run(args, app),

@@ -36,8 +36,8 @@ pub(crate) struct Args {
     /// Run the agent's shell calls in the VM
     #[arg(long)]
     redirect: bool,
-    /// What to do when project and copy differ: warn, deny or off; this version sends
-    /// no changes along, so that sync comes down to warn
+    /// What to do when project and copy differ: warn, sync (before a command, and after
+    /// it), deny or off; in guard it is warn, in redirect sync
     #[arg(long, value_name = "RULE", value_parser = parse_drift)]
     drift: Option<DriftRule>,
     /// Pin this session of Claude Code instead
@@ -216,7 +216,7 @@ fn tell(app: &App, pin: &PinFile) {
     app.ui.say(format_args!("undo: {undo}"));
     if never_sent(app, pin) {
         app.ui.say(format_args!(
-            "next: `boxery vm seed {}` sends the project there",
+            "next: `boxery sync {}` sends the project there",
             pin.vm
         ));
     }

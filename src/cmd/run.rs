@@ -16,6 +16,7 @@ use boxery_router::{Spool, Ticket, Tickets};
 
 use crate::app::App;
 use crate::config::Config;
+use crate::copy::{Around, Show};
 use crate::environment::{git_user, variables};
 use crate::error::{Failure, OrHint as _};
 use crate::exit::Exit;
@@ -23,7 +24,7 @@ use crate::place::{self, Here};
 use crate::policy::{Asked, Cleared, clear};
 use crate::ports::Ports;
 use crate::terminal::Raw;
-use crate::{copy, env, kept, reach, setup};
+use crate::{env, kept, reach, setup};
 
 /// Run a command in a VM
 ///
@@ -101,7 +102,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         setup::ensure(app, &plan.vm, vm, &way).await?;
         let id = jobs::new_id().map_err(|error| reach::failure(&plan.vm, error))?;
         let ports = Ports::new(&way, &plan.vm, vm, &plan.session(), id);
-        notes.extend(drift_note(app, &plan, &way).await?);
+        let show = Show::of(app.ui, args.json);
+        let map = plan.map.as_ref();
+        let mut around = map.and_then(|map| Around::new(app, &plan.vm, map, plan.drift, show));
+        if let Some(around) = &mut around {
+            notes.extend(around.before(&way).await?);
+        }
         notes.extend(ports.news().await);
         // What the configuration asks for values may ask a person, and may fail.
         let variables = variables(app, &config.env, &args.env).await?;
@@ -132,7 +138,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         started.detail.clone_from(&plan.policy.detail);
         app.record(&started);
         let end = if args.json {
-            run_as_json(app, &plan, args, &request, &ports, (notes, heard)).await
+            let said = (notes, heard);
+            run_as_json(app, &plan, args, &request, &ports, said, around.as_mut()).await
         } else {
             for note in &notes {
                 app.ui.note(note);
@@ -155,6 +162,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
                 app.ui.note(note);
             }
             for note in ports.closing(end).await {
+                app.ui.note(note);
+            }
+            for note in brought_back(around.as_mut(), ports.way(), end).await {
                 app.ui.note(note);
             }
         }
@@ -257,18 +267,16 @@ fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
         (None, Some(map)) => Some(map.to_remote(&here.folder)?),
         (None, None) => None,
     };
-    let pin_rule = here
-        .pin
-        .as_ref()
-        .filter(|_| pinned_here)
-        .and_then(|pin| pin.drift);
-    let drift = ticket
-        .as_ref()
-        .and_then(|ticket| ticket.drift)
-        .or(pin_rule)
-        .or(config.drift);
+    // A ticket is left in redirect only.
+    let drift = match &ticket {
+        Some(ticket) => ticket
+            .drift
+            .or(config.drift)
+            .unwrap_or(DriftRule::of(Mode::Redirect)),
+        None => here.drift(config),
+    };
     Ok(Plan {
-        drift: drift.unwrap_or(DriftRule::Warn),
+        drift,
         view: map.as_ref().and_then(PathMap::view),
         // Without a pin or a ticket nobody said that the copy matters.
         map: map.filter(|_| ticket.is_some() || pinned_here),
@@ -391,6 +399,7 @@ async fn run_as_json(
     request: &RunRequest,
     ports: &Ports,
     (mut notes, heard): (Vec<String>, Receiver<String>),
+    around: Option<&mut Around<'_>>,
 ) -> Result<RunEnd, boxery_remote::RemoteError> {
     let (mut stdout, stdout_end) = tokio::io::duplex(1 << 16);
     let (mut stderr, stderr_end) = tokio::io::duplex(1 << 16);
@@ -412,6 +421,7 @@ async fn run_as_json(
     notes.extend(heard.try_iter());
     notes.extend(closing_notes(plan, args, end));
     notes.extend(ports.closing(end).await);
+    notes.extend(brought_back(around, ports.way(), end).await);
     let report = Report {
         vm: &plan.vm,
         cwd: plan.cwd.as_ref(),
@@ -427,6 +437,23 @@ async fn run_as_json(
         app.ui.line(text);
     }
     Ok(end)
+}
+
+/// Bring back what the command wrote, unless somebody waits for the end of a run that was
+/// cancelled: then the next sync does.
+async fn brought_back(around: Option<&mut Around<'_>>, way: &Way, end: RunEnd) -> Vec<String> {
+    let Some(around) = around else {
+        return Vec::new();
+    };
+    match end.exit {
+        RunExit::Cancelled(_) => Vec::new(),
+        RunExit::Code(_) | RunExit::TimedOut | RunExit::OutputClosed => tokio::select! {
+            notes = around.after(way) => notes,
+            _ = cancelled() => vec![
+                "ended; the next sync brings the rest of what the command wrote".to_owned(),
+            ],
+        },
+    }
 }
 
 /// What stands after the command's last byte.
@@ -465,26 +492,6 @@ fn closing_notes(plan: &Plan, args: &Args, end: RunEnd) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// What is said of the copy before the command's first byte.
-async fn drift_note(app: &App, plan: &Plan, way: &Way) -> Result<Option<String>, Failure> {
-    let Some(map) = &plan.map else {
-        return Ok(None);
-    };
-    match plan.drift {
-        DriftRule::Off => Ok(None),
-        // Nothing sends changes along yet, so that `sync` comes down to the warning.
-        DriftRule::Warn | DriftRule::Sync => Ok(copy::drift_warning(app, &plan.vm, way, map).await),
-        DriftRule::Deny => match copy::drift_warning(app, &plan.vm, way, map).await {
-            None => Ok(None),
-            Some(warning) => Err(Failure::from(format!("the command was not run: {warning}"))
-                .hint(format!(
-                    "`boxery vm seed {} --over` sends the project over its copy",
-                    plan.vm
-                ))),
-        },
-    }
 }
 
 fn event(kind: Kind, plan: &Plan, ticket: Option<&Ticket>) -> Event {

@@ -7,9 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use boxery_pin::{PathMap, RemotePath, VmName};
 use boxery_sync::Digest;
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use super::pair::{forget_states, state_folder};
 use super::rules::marker;
 use crate::app::App;
 use crate::error::Failure;
@@ -92,17 +93,24 @@ pub(crate) fn list(app: &App, vm: &VmName) -> io::Result<Vec<(KnownCopy, u64)>> 
     Ok(found)
 }
 
-/// Forget a copy that is gone.
-pub(crate) fn forget(app: &App, vm: &VmName, copy: &RemotePath) -> io::Result<()> {
+/// Forget a copy that is gone, and the syncs with it.
+pub(crate) fn forget(
+    app: &App,
+    vm: &VmName,
+    copy: &RemotePath,
+    project: &Utf8Path,
+) -> io::Result<()> {
+    gone(fs::remove_dir_all(state_folder(app, vm, project)))?;
     gone(fs::remove_file(file(app, vm, copy)))
 }
 
-/// Forget every copy on `vm`.
+/// Forget every copy on `vm`, and all syncs with it.
 pub(crate) fn forget_all(app: &App, vm: &VmName) -> io::Result<()> {
+    forget_states(app, vm)?;
     gone(fs::remove_dir_all(folder(app, vm)))
 }
 
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+pub(super) fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -100,7 +100,9 @@ pub(crate) async fn prune(
     let script = include_str!("prune.sh");
     let words = ["sh", "-c", script, "sh", &found.copy, &found.marker];
     ask(name, way, &words).await?;
-    known::forget(app, name, &found.copy.parse::<RemotePath>()?)?;
+    if let Owner::Gone(project) = &found.owner {
+        known::forget(app, name, &found.copy.parse::<RemotePath>()?, project)?;
+    }
     Ok(())
 }
 

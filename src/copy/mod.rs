@@ -1,17 +1,27 @@
-//! The project's copy on a VM: read it for drift, make it from nothing.
+//! The project's copy on a VM: made, compared, brought up to date, taken back from.
 //!
-//! Both go over one run on the VM's connection. The VM's part is a few lines of
-//! `/bin/sh` around its `find` and `tar`; hashing and deciding stay here.
+//! A [`Pair`] is a project with its copy and the rules for both; [`look_at`] and
+//! [`synchronise`] hold a conversation of the sync engine over the VM's connection, and
+//! an [`Around`] holds them before and after a command.
 
+mod around;
+mod changes;
+mod drift;
+mod engine;
 mod known;
 mod listing;
+mod make;
+mod pair;
 mod rules;
-mod seed;
-mod state;
-mod streams;
+mod show;
 
+pub(crate) use around::Around;
+pub(crate) use changes::{Item, Moved, items, moved, open_ends};
+pub(crate) use drift::Drift;
+pub(crate) use engine::{PATIENCE, look_at, sync_failure, synchronise};
 pub(crate) use known::{forget_all, is_known};
 pub(crate) use listing::{FoundCopy, Owner, list, prune};
+pub(crate) use make::{Making, make};
+pub(crate) use pair::{Creation, Pair, Wish, forget_states};
 pub(crate) use rules::has_copy;
-pub(crate) use seed::{SeedOptions, seed, size};
-pub(crate) use state::{Comparison, compare, drift_warning};
+pub(crate) use show::{Show, size};

@@ -78,6 +78,9 @@ impl Story {
         self.step("The project changes here: the next call is told that the VM's copy is old");
         self.stale()?;
 
+        self.step("A sync: both have it all");
+        self.synced()?;
+
         self.step("Unpinned: the call passes again");
         self.scratch.unpin(&self.project)?;
         self.passes()?;
@@ -213,13 +216,29 @@ impl Story {
         self.show("the agent is told", warning.unwrap_or_default());
         let vm = self.scratch.vm().as_str();
         let drift = self.scratch.boxery(&self.project, &["drift", vm])?;
-        let named = drift.stdout == format!("~ {EDITED}\n- {MARKER}\n").as_bytes();
+        let named = drift.stdout == format!("> M {EDITED}\n< A {MARKER}\n").as_bytes();
         self.expect(
             named && drift.status.code() == Some(1),
             "`boxery drift` names what differs",
             &drift,
         )?;
         self.show("boxery drift", &String::from_utf8_lossy(&drift.stdout));
+        Ok(())
+    }
+
+    fn synced(&self) -> Result<(), Failure> {
+        self.verb(&["sync"])?;
+        let vm = self.scratch.vm().as_str();
+        let there = self
+            .scratch
+            .succeed(&self.project, &["run", vm, "--", "cat", EDITED])?;
+        let is_here = self.project.join(MARKER).as_std_path().exists();
+        self.expect(
+            is_here && there.stdout == b"hello again\n",
+            "what changed here is there, and what was made there is here",
+            &there,
+        )?;
+        self.good(&format!("`{MARKER}` is here, and `{EDITED}` is there"));
         Ok(())
     }
 

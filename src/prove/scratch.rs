@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 
-use boxery_pin::{Mode, PinFile, PinKey, PinStore, VmName};
+use boxery_pin::{DriftRule, Mode, PinFile, PinKey, PinStore, VmName};
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
@@ -162,6 +162,8 @@ impl Scratch {
         let why = "a project that exists for a moment";
         PinFile {
             mode: Some(mode),
+            // What a command made must not come back: then it looks as if it ran here.
+            drift: Some(DriftRule::Warn),
             project: Some(folder.to_owned()),
             ..PinFile::new(key, self.vm.clone(), "boxery", why, env::now())
         }

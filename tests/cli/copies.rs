@@ -61,7 +61,7 @@ fn a_seeded_project_is_the_same_and_an_edit_is_named() {
     ----- stdout
     ----- stderr
     error: this project has no copy on dev
-    hint: send the project: `boxery vm seed dev`
+    hint: send the project: `boxery sync dev`
     ");
     insta::assert_snapshot!(run(&sandbox, &vm, &["vm", "seed", "dev"]), @r"
     exit: 0
@@ -88,19 +88,21 @@ fn a_seeded_project_is_the_same_and_an_edit_is_named() {
     insta::assert_snapshot!(run(&sandbox, &vm, &["drift", "dev"]), @r"
     exit: 1
     ----- stdout
-    ~ main.c
-    + new\nline
-    - there
+    > M main.c
+    > A new\nline
+    < A there
     ----- stderr
-    1 differ (~), 1 only on the laptop (+), 1 only on dev (-)
+    2 newer on the laptop, 1 newer on dev
     ");
     let json = sandbox.boxery(["drift", "dev", "--json"]).output().unwrap();
     assert_eq!(json.status.code(), Some(1));
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["verdict"], "drift");
-    assert_eq!(json["differs"], serde_json::json!(["main.c"]));
-    assert_eq!(json["only_laptop"], serde_json::json!(["new\\nline"]));
-    assert_eq!(json["only_vm"], serde_json::json!(["there"]));
+    assert_eq!(
+        json["laptop_newer"],
+        serde_json::json!(["main.c", "new\\nline"])
+    );
+    assert_eq!(json["vm_newer"], serde_json::json!(["there"]));
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn a_copy_is_sent_once_and_over_only_when_asked() {
     ----- stdout
     ----- stderr
     error: this project has a copy on dev already
-    hint: `boxery drift dev` tells what differs; `boxery vm seed dev --over` sends the project over it
+    hint: `boxery drift dev` tells what differs; `boxery sync dev` makes both the same
     ");
     assert_eq!(
         fs::read_to_string(vm.copy().join("notes.txt")).unwrap(),
@@ -169,7 +171,7 @@ fn links_on_the_vm_are_never_gone_through() {
     fs::remove_dir_all(vm.copy().join("src")).unwrap();
     std::os::unix::fs::symlink(outside.path(), vm.copy().join("src")).unwrap();
     let said = run(&sandbox, &vm, &["drift", "dev"]);
-    assert!(said.contains("~ src\n"), "{said}");
+    assert!(said.contains("< T src\n"), "{said}");
     sandbox.run(&["vm", "seed", "dev", "--over"]);
     assert_eq!(
         fs::read_to_string(outside.path().join("deep/a.c")).unwrap(),
@@ -240,7 +242,7 @@ fn a_run_under_a_pin_begins_with_what_is_stale() {
     ----- stdout
     out
     ----- stderr
-    boxery: the copy on dev isn't the same as the project: notes.txt (1 differ, 0 only on the laptop, 0 only on dev)
+    boxery: the copy on dev isn't the same as the project: notes.txt (1 newer on the laptop, 0 newer on dev)
     err
     ");
     sandbox.run(&["pin", "dev", "--drift", "deny"]);
@@ -248,7 +250,7 @@ fn a_run_under_a_pin_begins_with_what_is_stale() {
     exit: 125
     ----- stdout
     ----- stderr
-    boxery: the command was not run: the copy on dev isn't the same as the project: notes.txt (1 differ, 0 only on the laptop, 0 only on dev) (`boxery vm seed dev --over` sends the project over its copy)
+    boxery: the command was not run: the copy on dev isn't the same as the project: notes.txt (1 newer on the laptop, 0 newer on dev) (`boxery sync dev` makes both the same)
     ");
     sandbox.run(&["pin", "dev", "--drift", "off"]);
     insta::assert_snapshot!(run(&sandbox, &vm, &command), @r"
@@ -287,7 +289,7 @@ fn a_full_disk_has_its_own_message() {
     ----- stdout
     ----- stderr
     error: dev has no space left for the copy
-    hint: free some there; then `boxery vm seed dev` goes on from the start in `[COPY]`
+    hint: free some there; then `boxery sync dev` goes on where it was
     ");
 }
 
@@ -310,5 +312,5 @@ fn a_vm_that_has_only_busybox_is_served_too() {
     assert!(said.starts_with("exit: 0"), "{said}");
     write(&vm.copy().join("a folder/a\nname"), "y");
     let said = run(&sandbox, &vm, &["drift", "dev"]);
-    assert!(said.contains("~ a folder/a\\nname\n"), "{said}");
+    assert!(said.contains("< M a folder/a\\nname\n"), "{said}");
 }

@@ -43,6 +43,7 @@ const VERBS: &[&str] = &[
     "policy trust [OPTIONS]",
     "run [OPTIONS] [NAME] [-- <COMMAND>...]",
     "shell [OPTIONS] [NAME]",
+    "sync [OPTIONS] [NAME]",
     "uninstall [OPTIONS]",
     "unpin [OPTIONS]",
     "vm add [OPTIONS] <NAME> [TARGET]",

@@ -34,5 +34,7 @@ mod shell;
 mod sshd;
 mod state;
 mod support;
+mod sync;
+mod sync_run;
 mod uninstall;
 mod vm;

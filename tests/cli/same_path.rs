@@ -146,7 +146,7 @@ fn a_copy_really_lies_at_the_same_path(
     fs::write(scene.sandbox.project().join("sub/x"), "").unwrap();
     let drift = scene.run(&["drift", "dev"]);
     assert!(
-        drift.starts_with("exit: 1\n----- stdout\n+ sub/x\n"),
+        drift.starts_with("exit: 1\n----- stdout\n> A sub/x\n"),
         "{drift}"
     );
     let pinned = scene.run(&["pin"]);

@@ -10,13 +10,14 @@ use boxery_remote::{RunRequest, jobs};
 
 use crate::app::App;
 use crate::cmd::run::parse_variable;
+use crate::copy::{Around, Show};
 use crate::environment::{git_user, variables};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::place::Here;
 use crate::policy::{Asked, clear};
 use crate::ports::Ports;
-use crate::{env, reach, setup};
+use crate::{env, place, reach, setup};
 
 /// Start a command on a VM that goes on when you leave
 ///
@@ -69,10 +70,26 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         session: env::claude_session_id().unwrap_or_default(),
         ..RunRequest::default()
     };
+    let map = if here.is_pinned_to(&name) {
+        let root = here.project_root(true)?;
+        root.map(|root| place::path_map(app, vm, &root))
+            .transpose()?
+    } else {
+        None
+    };
     reach::block_on(async {
         let (way, git) = tokio::join!(reach::open(app, &name, vm), git_user(&here.folder));
         let way = Arc::new(way?);
         setup::ensure(app, &name, vm, &way).await?;
+        if let Some(map) = &map {
+            let show = Show::of(app.ui, false);
+            let around = Around::new(app, &name, map, here.drift(&config), show);
+            if let Some(mut around) = around {
+                for note in around.before(&way).await? {
+                    app.ui.note(note);
+                }
+            }
+        }
         request.git = git;
         request.env = variables(app, &config.env, &args.env).await?;
         let job = jobs::start(&way, &request)

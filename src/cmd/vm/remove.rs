@@ -5,6 +5,7 @@ use boxery_remote::embedded::EmbeddedVm;
 
 use crate::app::App;
 use crate::config;
+use crate::copy;
 use crate::error::Failure;
 use crate::exit::Exit;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     if embedded {
         EmbeddedVm::new(app.embedded_folder(&args.name)).remove()?;
     }
+    copy::forget_states(app, &args.name)?;
     app.ui.say(format_args!("forgot VM {}", args.name));
     let pins = app.pins().list()?;
     let left = pins

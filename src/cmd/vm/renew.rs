@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         ));
     }
     app.ui.say(format_args!(
-        "VM {name} is this machine from now on; send your projects anew: `boxery vm seed {name}`"
+        "VM {name} is this machine from now on; send your projects anew: `boxery sync {name}`"
     ));
     Ok(Exit::Done)
 }

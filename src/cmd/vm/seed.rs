@@ -1,19 +1,24 @@
 //! `boxery vm seed`.
 
+use std::sync::Arc;
+
 use boxery_pin::VmName;
+use boxery_sync::talk::Report;
+use boxery_sync::{Direction, EntryPath, Side, Take};
 
 use crate::app::App;
 use crate::cmd::drift::target;
-use crate::copy::{self, SeedOptions, size};
+use crate::copy::{Creation, Making, Pair, Show, Wish, look_at, make, moved, size, synchronise};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::reach;
 use crate::ui::counted;
-use crate::{place, reach};
 
 /// Send this project to a VM, once
 ///
 /// Makes the project's copy there from every file that counts (see `boxery drift`).
-/// A folder that isn't empty and that boxery didn't make is refused.
+/// A folder that isn't empty and that boxery didn't make is refused. `boxery sync` does
+/// that too, and keeps both sides the same from then on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The VM
@@ -28,41 +33,75 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
+    if args.over {
+        app.refuse_agents("vm seed --over")?;
+    }
     let (vm, map) = target(app, Some(&args.name))?;
     let config = app.config()?;
-    let options = match (args.over, args.moved) {
-        (true, _) => SeedOptions::Over,
-        (false, true) => SeedOptions::Move,
-        (false, false) => SeedOptions::Once,
+    let making = match (args.over, args.moved) {
+        (true, _) => Making::Over,
+        (false, true) => Making::Move,
+        (false, false) => Making::Once,
     };
-    let other = place::other_folder(app, config.vm(&vm)?, &map)?;
-    let seeded = reach::block_on(async {
+    let pair = Arc::new(Pair::new(app, &vm, &map)?);
+    let show = Show::of(app.ui, false);
+    let report = reach::block_on(async {
         let way = reach::open(app, &vm, config.vm(&vm)?).await?;
-        copy::seed(app, &vm, &way, &map, &other, options).await
+        make(&pair, &way, making).await?;
+        let mut wish = Wish {
+            direction: Direction::Mirror,
+            making: Creation::Refused,
+            ..Wish::default()
+        };
+        match making {
+            Making::Move => return Ok(None),
+            Making::Once => {}
+            Making::Over => wish.takes = over(&look_at(app, &pair, &way, &wish).await?),
+        }
+        let sent = synchronise(app, &pair, &way, &wish, show.tell(app.ui)).await;
+        if show == Show::Bar {
+            app.ui.progress(None);
+        }
+        sent.map(Some)
     })??;
-    let report = &seeded.report;
-    if args.moved {
-        app.ui
-            .say(format_args!("moved `{other}` on {vm} to `{}`", map.folder));
+    let Some(report) = report else {
+        app.ui.say(format_args!(
+            "moved `{}` on {vm} to `{}`",
+            pair.other, map.folder
+        ));
         return Ok(Exit::Done);
-    }
+    };
+    let sent = moved(&report, Side::Vm);
     app.ui.say(format_args!(
         "sent {}, {} to `{}` on {vm}",
-        counted(report.files, "file"),
-        size(report.bytes),
+        counted(sent.files, "file"),
+        size(sent.bytes),
         map.folder
     ));
     if map.view().is_some() {
         app.ui
             .say(format_args!("commands see it as `{}`", map.copy));
     }
-    for name in &seeded.skipped {
+    for name in &report.skipped {
         app.ui
             .say(format_args!("stays here, since it is no file: {name}"));
     }
-    for name in report.unsettled.iter().chain(&report.gone) {
+    for name in &report.unsettled {
         app.ui
             .say(format_args!("changed while it was sent: {name}"));
     }
     Ok(Exit::Done)
+}
+
+/// The laptop's version of everything that it has and that differs.
+fn over(found: &Report) -> Vec<Take> {
+    let conflicts = found.plan.conflicts.iter().map(|conflict| &conflict.path);
+    let all = conflicts.chain(&found.plan.kept);
+    let is_here = |path: &&EntryPath| found.project.at(path) != boxery_sync::State::Absent;
+    all.filter(is_here)
+        .map(|path| Take {
+            side: Side::Laptop,
+            path: Some(path.clone()),
+        })
+        .collect()
 }
