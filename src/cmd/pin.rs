@@ -4,7 +4,8 @@ use serde_json::json;
 
 use boxery_agents::ADAPTERS;
 use boxery_pin::{
-    DriftRule, Mode, PinFile, PinKey, PinOrigin, Project, Resolved, SessionId, StoredPin, VmName,
+    DriftRule, Mode, PathMap, PinFile, PinKey, PinOrigin, Project, Resolved, SessionId, StoredPin,
+    VmName,
 };
 use boxery_record::{Event, Kind};
 
@@ -214,11 +215,22 @@ fn tell(app: &App, pin: &PinFile) {
     app.ui
         .say(format_args!("pinned {} to VM {}", pin.key, pin.vm));
     app.ui.say(format_args!("undo: {undo}"));
-    if never_sent(app, pin) {
-        app.ui.say(format_args!(
-            "next: `boxery sync {}` sends the project there",
-            pin.vm
-        ));
+    if let Some(map) = never_sent(app, pin) {
+        // A script may pin before its VM is there.
+        let sent = app
+            .ui
+            .can_ask()
+            .then(|| copy::first_copy(app, &pin.vm, &map));
+        if let Some(Err(failure)) = &sent {
+            app.ui
+                .say(format_args!("not sent yet: {}", failure.one_line()));
+        }
+        if !matches!(sent, Some(Ok(()))) {
+            app.ui.say(format_args!(
+                "next: `boxery sync {}` sends the project there",
+                pin.vm
+            ));
+        }
     }
     if env::boxery_vm().is_set() {
         app.ui
@@ -226,14 +238,15 @@ fn tell(app: &App, pin: &PinFile) {
     }
 }
 
-/// Whether the project of a pin has no copy that this laptop knows of.
-fn never_sent(app: &App, pin: &PinFile) -> bool {
+/// The project of a pin, if it has no copy that this laptop knows of.
+fn never_sent(app: &App, pin: &PinFile) -> Option<PathMap> {
     let PinKey::Project { root } = &pin.key else {
-        return false;
+        return None;
     };
-    app.config()
-        .and_then(|config| Ok(place::path_map(app, config.vm(&pin.vm)?, root)?))
-        .is_ok_and(|map| !copy::is_known(app, &pin.vm, &map))
+    let map = app
+        .config()
+        .and_then(|config| Ok(place::path_map(app, config.vm(&pin.vm)?, root)?));
+    map.ok().filter(|map| !copy::is_known(app, &pin.vm, map))
 }
 
 /// Show the pin that applies here.

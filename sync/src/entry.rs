@@ -97,6 +97,13 @@ impl Snapshot {
         self.entries.get(at)
     }
 
+    /// The folders in it.
+    pub fn folders(&self) -> impl Iterator<Item = &EntryPath> {
+        let folders = self.entries.iter();
+        let folders = folders.filter(|entry| matches!(entry.kind, EntryKind::Folder { .. }));
+        folders.map(|entry| &entry.path)
+    }
+
     /// How many files and links it holds.
     pub fn files(&self) -> usize {
         self.entries

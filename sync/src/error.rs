@@ -42,21 +42,6 @@ pub enum SyncError {
         /// The first line that git wrote.
         problem: String,
     },
-    /// The tar stream breaks off or isn't one.
-    #[error("cannot read the copy's tar stream")]
-    Stream(#[source] io::Error),
-    /// The tar stream ended before its end mark.
-    #[error("the copy's tar stream ended early")]
-    Truncated,
-    /// The tar stream holds a name that leads out of the copy.
-    #[error("the copy's tar stream names `{name}`, which lies outside the copy")]
-    Outside {
-        /// The name, its odd bytes escaped.
-        name: String,
-    },
-    /// The project cannot be sent.
-    #[error("cannot send the project")]
-    Send(#[source] io::Error),
 }
 
 impl SyncError {
@@ -67,12 +52,7 @@ impl SyncError {
             Self::Read { .. } => {
                 Some("make it readable, or name it in `.boxeryignore` to leave it out")
             }
-            Self::Root { .. }
-            | Self::Git { .. }
-            | Self::Stream(_)
-            | Self::Truncated
-            | Self::Outside { .. }
-            | Self::Send(_) => None,
+            Self::Root { .. } | Self::Git { .. } => None,
         }
     }
 }

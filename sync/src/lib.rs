@@ -2,9 +2,7 @@
 //! the same?
 //!
 //! Start at [`Scan::read`]: it reads the project on the laptop and gives its
-//! [`Snapshot`] and the [`Rules`] that say what counts. [`read_tar`] reads the
-//! copy's side as a tar stream under the same rules, [`Drift::between`] compares
-//! the two, and [`write_seed`] writes the project as a tar stream for a VM.
+//! [`Snapshot`] and the [`Rules`] that say what counts, on both sides.
 //!
 //! To make them the same, [`reconcile()`] the two [`Tree`]s with the last common state,
 //! which a [`Base`] keeps, into a [`Plan`]; let [`check`] hold it back where a person
@@ -23,8 +21,6 @@ mod apply;
 mod base;
 #[cfg(feature = "laptop")]
 mod disk;
-#[cfg(feature = "laptop")]
-mod drift;
 mod entry;
 #[cfg(feature = "laptop")]
 mod error;
@@ -49,16 +45,12 @@ mod rules;
 mod runs;
 #[cfg(feature = "laptop")]
 mod scan;
-#[cfg(feature = "laptop")]
-mod seed;
 mod source;
 #[cfg(feature = "laptop")]
 mod spelling;
 mod stage;
 mod state;
 mod store;
-#[cfg(feature = "laptop")]
-mod stream;
 pub mod talk;
 
 pub use apply::{Applied, Applying, Left, Step, apply};
@@ -66,8 +58,6 @@ pub use apply::{Applied, Applying, Left, Step, apply};
 pub use base::{Base, Greeting, Identity, Standing};
 #[cfg(feature = "laptop")]
 pub use disk::Disk;
-#[cfg(feature = "laptop")]
-pub use drift::{Drift, DriftClass};
 pub use entry::{Digest, Entry, EntryKind, Snapshot};
 #[cfg(feature = "laptop")]
 pub use error::SyncError;
@@ -90,12 +80,8 @@ pub use rules::{Rules, Sieve};
 pub use runs::run_by_git;
 #[cfg(feature = "laptop")]
 pub use scan::{Scan, ScanOptions};
-#[cfg(feature = "laptop")]
-pub use seed::{SeedReport, write_seed};
 pub use source::Source;
 #[cfg(feature = "laptop")]
 pub use spelling::Folding;
 pub use stage::{Incoming, KEPT, STAGE, Stage};
 pub use state::{State, Tree};
-#[cfg(feature = "laptop")]
-pub use stream::{CopyTree, read_tar};

@@ -209,11 +209,6 @@ impl<'a> Sieve<'a> {
         self.rules.tracked_folders.contains(folder)
     }
 
-    /// Whether a name of which it isn't known what it is may count.
-    pub fn may_count(&mut self, path: &EntryPath) -> bool {
-        self.counts(path, false) || self.counts(path, true)
-    }
-
     /// Whether a walk comes to the folder that holds `path`: none on the way is
     /// ignored.
     pub(crate) fn reaches(&mut self, path: &EntryPath) -> bool {

@@ -99,6 +99,30 @@ impl Scan {
     }
 }
 
+impl Scan {
+    /// Files that don't count and whose name is `wanted`, in folders that are walked.
+    pub fn left_out(&self, wanted: fn(&[u8]) -> bool) -> Vec<EntryPath> {
+        let mut sieve = Sieve::new(&self.rules);
+        let mut found = Vec::new();
+        for folder in std::iter::once(None).chain(self.snapshot.folders().map(Some)) {
+            let full = match folder {
+                Some(folder) => self.rules.root().as_std_path().join(folder.as_path()),
+                None => self.rules.root().as_std_path().to_owned(),
+            };
+            // What can't be listed is only not named.
+            for item in fs::read_dir(full).into_iter().flatten().flatten() {
+                let path = EntryPath::child(folder, &item.file_name());
+                let is_file = item.file_type().is_ok_and(|kind| kind.is_file());
+                if is_file && wanted(path.file_name()) && !sieve.counts(&path, false) {
+                    found.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
 struct Walk {
     rules: Rules,
     entries: Vec<Entry>,
@@ -344,7 +368,7 @@ fn hash_settled(
 
 /// Open a regular file, never through a link and never waiting for a FIFO's
 /// writer; `None` when it is gone or something else by now.
-pub(crate) fn open(full: &Path) -> io::Result<Option<File>> {
+fn open(full: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     match File::options().read(true).custom_flags(flags).open(full) {
@@ -362,7 +386,7 @@ pub(crate) fn open(full: &Path) -> io::Result<Option<File>> {
 }
 
 /// Whether a file was the same before and after `size` bytes were read from it.
-pub(crate) fn is_settled(before: &Metadata, after: &Metadata, size: u64) -> bool {
+fn is_settled(before: &Metadata, after: &Metadata, size: u64) -> bool {
     let state = |meta: &Metadata| {
         (
             meta.len(),
@@ -376,7 +400,7 @@ pub(crate) fn is_settled(before: &Metadata, after: &Metadata, size: u64) -> bool
 }
 
 /// The owner's executable bit, the only permission that git keeps too.
-pub(crate) fn is_executable(meta: &Metadata) -> bool {
+fn is_executable(meta: &Metadata) -> bool {
     meta.mode() & 0o100 != 0
 }
 

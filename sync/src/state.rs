@@ -81,6 +81,19 @@ impl Tree {
         tree
     }
 
+    /// The same tree with those of `folders` that were in `base`: one that now holds only
+    /// what doesn't count is there all the same, and isn't taken for a deleted one.
+    #[cfg(feature = "laptop")]
+    #[must_use]
+    pub(crate) fn with_folders(mut self, folders: &[EntryPath], base: &Self) -> Self {
+        for folder in folders {
+            if self.at(folder) == State::Absent && base.at(folder) == State::Folder {
+                self.insert(folder.clone(), State::Folder);
+            }
+        }
+        self
+    }
+
     /// Put `state` at `path`, and folders above it.
     pub(crate) fn insert(&mut self, path: EntryPath, state: State) {
         for folder in path.folders() {

@@ -212,6 +212,34 @@ fn what_changed_on_both_sides_is_kept_on_both_until_a_person_takes_one() {
 }
 
 #[test]
+fn a_pin_at_a_terminal_sends_the_first_copy_and_names_what_stays_here() {
+    let scene = Scene::new("native");
+    scene.here(".gitignore", "*.env\n.env*\n");
+    scene.here(".env", "SECRET=1\n");
+    scene.here("deep/prod.env", "SECRET=2\n");
+    let (status, said) = scene.at_terminal(&["pin", "dev"]);
+    assert_eq!(status, 0, "{said}");
+    for line in [
+        "to dev go 3 files, ",
+        "stays here: .env\r\n",
+        "stays here: deep/prod.env\r\n",
+        "sent 3 files, ",
+        "mode    guard\r\n",
+    ] {
+        assert!(said.contains(line), "{line:?} in {said}");
+    }
+    assert_eq!(scene.is_there("notes.txt").unwrap(), "notes\n");
+    assert!(!scene.vm.copy().join(".env").exists() && !scene.vm.copy().join("deep").exists());
+    // Without a person it is only said.
+    let other = Scene::new("native");
+    let said = other.run(&["pin", "dev"]);
+    assert!(
+        said.contains("next: `boxery sync dev` sends the project there\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_mirror_takes_nothing_and_names_what_stays_there() {
     let scene = Scene::new("native");
     scene.run(&["sync", "dev"]);

@@ -14,6 +14,7 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cuts import cuts, few_cuts, silence  # noqa: E402
 from daemon import daemon  # noqa: E402
+from edits import builds, edits  # noqa: E402
 from kills import kills  # noqa: E402
 from load import crowd, cycles, stalled  # noqa: E402
 
@@ -25,6 +26,8 @@ ROUNDS = {
     "crowd": (crowd, 50),
     "stalled": (stalled, 11),
     "daemon": (daemon, 1),
+    "edits": (edits, 20),
+    "builds": (builds, 2),
     "cuts": (cuts, 0),
     "silence": (silence, 0),
 }

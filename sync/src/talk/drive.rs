@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 
 use super::content::{contents, send_all, take_all};
-use super::listing::read_copy;
+use super::listing::{Copy, read_copy};
 use super::{Answer, Ask, BATCH, Line, Marked};
 use crate::apply::{Applied, Applying, apply, settle};
 use crate::base::{Base, Greeting, Identity, Standing};
@@ -359,9 +359,15 @@ fn read(line: &mut dyn Line, job: &Job<'_>, create: bool) -> Result<Looked, Driv
         Standing::Moved => base.forget(),
         Standing::Foreign => return Err(DriveError::Foreign),
     }
-    let (vm, has_stage) = read_copy(line, &scan)?;
+    let Copy {
+        tree: vm,
+        folders,
+        has_stage,
+    } = read_copy(line, &scan)?;
+    let vm = vm.with_folders(&folders, base.tree());
     let has_stage = has_stage || job.project.join(STAGE).as_std_path().exists();
-    let laptop = Tree::of(&scan.snapshot);
+    let folders: Vec<EntryPath> = scan.snapshot.folders().cloned().collect();
+    let laptop = Tree::of(&scan.snapshot).with_folders(&folders, base.tree());
     let disk = Disk::of(job.project.as_std_path(), &laptop);
     let laptop = disk.told(laptop, base.tree(), &vm);
     base.recover(&laptop, &vm);

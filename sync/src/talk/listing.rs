@@ -6,21 +6,31 @@ use super::drive::{DriveError, ask, receive};
 use super::{Answer, Ask, BATCH, Line, Listed, What};
 use crate::{EntryPath, STAGE, Scan, Sieve, State, Tree};
 
-/// The copy's tree under the laptop's rules, one level of folders after the other, and
-/// whether a sync that was broken off left its stage there.
-pub(super) fn read_copy(line: &mut dyn Line, scan: &Scan) -> Result<(Tree, bool), DriveError> {
+/// The copy as it was read.
+pub(super) struct Copy {
+    /// What counts.
+    pub(super) tree: Tree,
+    /// Every folder that isn't empty, whether what is in it counts or not.
+    pub(super) folders: Vec<EntryPath>,
+    /// Whether a sync that was broken off left its stage there.
+    pub(super) has_stage: bool,
+}
+
+/// The copy's tree under the laptop's rules, one level of folders after the other.
+pub(super) fn read_copy(line: &mut dyn Line, scan: &Scan) -> Result<Copy, DriveError> {
     let mut sieve = Sieve::new(&scan.rules);
     let mut states: Vec<(EntryPath, State)> = Vec::new();
     let mut unknown: Vec<EntryPath> = Vec::new();
     // Ignored folders that are walked for a tracked file below.
     let mut uncounted: HashSet<EntryPath> = HashSet::new();
+    let mut folders: Vec<EntryPath> = Vec::new();
     let mut has_stage = false;
     let mut level: Vec<Option<EntryPath>> = vec![None];
     while !level.is_empty() {
         let mut next = Vec::new();
-        for folders in level.chunks(BATCH) {
-            ask(line, &Ask::List(folders.to_vec()))?;
-            for folder in folders {
+        for batch in level.chunks(BATCH) {
+            ask(line, &Ask::List(batch.to_vec()))?;
+            for folder in batch {
                 let Some(entries) = read_folder(line)? else {
                     continue;
                 };
@@ -29,6 +39,10 @@ pub(super) fn read_copy(line: &mut dyn Line, scan: &Scan) -> Result<(Tree, bool)
                     && !uncounted.contains(folder)
                 {
                     states.push((folder.clone(), State::Folder));
+                } else if let Some(folder) = folder
+                    && !uncounted.contains(folder)
+                {
+                    folders.push(folder.clone());
                 }
                 for Listed { name, what } in entries {
                     has_stage |= folder.is_none() && name == STAGE.as_bytes();
@@ -68,7 +82,11 @@ pub(super) fn read_copy(line: &mut dyn Line, scan: &Scan) -> Result<(Tree, bool)
         let found = paths.iter().cloned().zip(hashed);
         states.extend(found.filter_map(|(path, state)| Some((path, state?))));
     }
-    Ok((states.into_iter().collect(), has_stage))
+    Ok(Copy {
+        tree: states.into_iter().collect(),
+        folders,
+        has_stage,
+    })
 }
 
 fn read_folder(line: &mut dyn Line) -> Result<Option<Vec<Listed>>, DriveError> {

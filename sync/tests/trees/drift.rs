@@ -1,16 +1,9 @@
-//! Project and copy, compared through the real `tar`.
+//! A project and its copy, made and compared by the engine.
 
-use crate::support::{Tree, drift, entry, seed, seeded};
-use boxery_sync::DriftClass::{Differs, OnlyLaptop, OnlyVm};
-use boxery_sync::{Drift, DriftClass, EntryKind, SyncError, read_tar};
+use crate::support::{Pair, Tree, entry};
+use boxery_sync::EntryKind;
 use proptest::prelude::*;
 use rstest::rstest;
-
-fn told(rows: &[(&str, DriftClass)]) -> Vec<(String, DriftClass)> {
-    rows.iter()
-        .map(|(name, class)| ((*name).to_owned(), *class))
-        .collect()
-}
 
 /// A project with every kind of name and file.
 fn awkward() -> Tree {
@@ -49,15 +42,11 @@ fn awkward() -> Tree {
 }
 
 #[test]
-fn a_seeded_copy_is_the_same() {
-    let project = awkward();
-    let copy = seeded(&project);
-    assert_eq!(drift(&project, &copy), []);
-    let (scan, tree) = (
-        project.scan(),
-        copy.read_as_copy_of(&project.scan()).unwrap(),
-    );
-    assert_eq!(scan.snapshot, tree.snapshot);
+fn a_first_copy_is_the_same() {
+    let pair = Pair::synced(awkward());
+    assert_eq!(pair.drift(), [""; 0]);
+    // What git alone knows of is in it too.
+    assert!(pair.copy.at("keep.log").is_file() && !pair.copy.at(".git").exists());
 }
 
 #[test]
@@ -70,163 +59,75 @@ fn what_arrives_has_the_arrivals_time_and_no_other_permissions() {
         .write("tool", "")
         .mode("secret", 0o600)
         .mode("tool", 0o700);
-    let copy = Tree::new();
-    let mut stream = Vec::new();
-    boxery_sync::write_seed(&project.scan(), 1_234_567_890, &mut stream, |_| {}).unwrap();
-    let listing = Tree::new();
-    listing.write("s.tar", &stream);
-    listing.run("tar", &["-xf", "s.tar"]);
-    assert_eq!(listing.at("a").metadata().unwrap().mtime(), 1_234_567_890);
-    copy.unpack(&stream);
-    assert!(copy.at("a").metadata().unwrap().mtime() > 1_234_567_890);
-    let executable = |name| copy.at(name).metadata().unwrap().permissions().mode() & 0o111 != 0;
+    project.run("touch", &["-d", "2001-02-03", "a"]);
+    let before = project.at("a").metadata().unwrap().mtime();
+    let pair = Pair::synced(project);
+    assert!(pair.copy.at("a").metadata().unwrap().mtime() > before + 1_000_000);
+    let executable = |name| {
+        let found = pair.copy.at(name).metadata().unwrap();
+        found.permissions().mode() & 0o111 != 0
+    };
     assert!(!executable("secret") && executable("tool"));
 }
 
 #[rstest]
-#[case::edited("printf 'text!' >plain.txt", "", &[("plain.txt", Differs)])]
-#[case::same_size("printf 'tExt\\n' >plain.txt", "", &[("plain.txt", Differs)])]
-#[case::edited_there("", "echo other >plain.txt", &[("plain.txt", Differs)])]
-#[case::new_here("mkdir sub; : >sub/new", "", &[("sub/new", OnlyLaptop)])]
-#[case::new_there("", "mkdir sub; : >sub/new", &[("sub/new", OnlyVm)])]
-#[case::gone_here("rm empty", "", &[("empty", OnlyVm)])]
-#[case::gone_there("", "rm empty", &[("empty", OnlyLaptop)])]
-#[case::executable("chmod 755 plain.txt", "", &[("plain.txt", Differs)])]
+#[case::edited("printf 'text!' >plain.txt", "", &["> plain.txt"])]
+#[case::same_size("printf 'tExt\\n' >plain.txt", "", &["> plain.txt"])]
+#[case::edited_there("", "echo other >plain.txt", &["< plain.txt"])]
+#[case::edited_on_both("echo here >plain.txt", "echo there >plain.txt", &["! plain.txt"])]
+#[case::the_same_edit_on_both("echo x >plain.txt", "echo x >plain.txt", &[])]
+#[case::new_here("mkdir sub; : >sub/new", "", &["> sub", "> sub/new"])]
+#[case::new_there("", "mkdir sub; : >sub/new", &["< sub", "< sub/new"])]
+#[case::gone_here("rm empty", "", &["> empty"])]
+#[case::gone_there("", "rm empty", &["< empty"])]
+#[case::executable("chmod 755 plain.txt", "", &["> plain.txt"])]
 #[case::other_permissions("chmod 600 plain.txt", "", &[])]
-#[case::link_moved("", "ln -sfn elsewhere dangling", &[("dangling", Differs)])]
-#[case::file_became_link("", "ln -sf empty plain.txt", &[("plain.txt", Differs)])]
-#[case::file_became_folder("", "rm empty; mkdir empty", &[("empty", Differs)])]
-#[case::file_became_full_folder("rm empty; mkdir empty; : >empty/now", "", &[("empty", Differs), ("empty/now", OnlyLaptop)])]
-#[case::empty_folder_here("mkdir void", "", &[("void", OnlyLaptop)])]
-#[case::empty_folder_there("", "mkdir void", &[("void", OnlyVm)])]
+#[case::link_moved("", "ln -sfn elsewhere dangling", &["< dangling"])]
+#[case::file_became_link("", "ln -sf empty plain.txt", &["< plain.txt"])]
+#[case::file_became_folder("", "rm empty; mkdir empty", &["< empty"])]
+#[case::file_became_full_folder("rm empty; mkdir empty; : >empty/now", "", &["> empty", "> empty/now"])]
+#[case::empty_folder_here("mkdir void", "", &["> void"])]
+#[case::empty_folder_there("", "mkdir void", &["< void"])]
 #[case::build_output("", "mkdir -p target/debug; echo x | tee target/debug/app hollow/inner/a.log", &[])]
 #[case::folder_with_ignored_files_only("", "mkdir cache; : >cache/a.log", &[])]
-#[case::tracked_though_ignored("echo new >keep.log", "", &[("keep.log", Differs)])]
+#[case::tracked_though_ignored("echo new >keep.log", "", &["> keep.log"])]
 #[case::git_folder_there("", "mkdir .git hollow/.git; : >.git/HEAD; : >hollow/.git/HEAD", &[])]
-#[case::marker("", "echo mine >.boxery-copy", &[])]
-#[case::ignore_file_there_changes_nothing("", "mkdir sub; echo '*' >sub/.gitignore; : >sub/x", &[("sub/.gitignore", OnlyVm), ("sub/x", OnlyVm)])]
-#[case::hard_link("", "ln plain.txt second", &[("second", OnlyVm)])]
-fn each_edit_is_told_exactly(
+#[case::ignore_file_there_changes_nothing("", "mkdir sub; echo '*' >sub/.gitignore; : >sub/x", &["< sub", "< sub/.gitignore", "< sub/x"])]
+#[case::hard_link("", "ln plain.txt second", &["< second"])]
+fn each_edit_is_told_exactly_and_synced(
     #[case] here: &str,
     #[case] there: &str,
-    #[case] want: &[(&str, DriftClass)],
+    #[case] want: &[&str],
 ) {
-    let project = awkward();
-    let copy = seeded(&project);
-    project.run("sh", &["-ec", here]);
-    copy.run("sh", &["-ec", there]);
-    assert_eq!(drift(&project, &copy), told(want));
+    let pair = Pair::synced(awkward());
+    pair.project.run("sh", &["-ec", here]);
+    pair.copy.run("sh", &["-ec", there]);
+    assert_eq!(pair.drift(), want);
+    pair.sync();
+    let mut left = want.to_vec();
+    left.retain(|line| line.starts_with('!'));
+    assert_eq!(pair.drift(), left);
 }
 
 #[test]
-fn the_summary_is_one_line_with_five_names_and_the_counts() {
-    let (project, copy) = (Tree::new(), Tree::new());
-    for name in ["a", "b\nc", "d", "e"] {
-        project.write(name, "here");
-        copy.write(name, "there");
-    }
-    project.write("f", "").write("g", "");
-    copy.write("0", "");
-    let scan = project.scan();
-    let drift = Drift::between(
-        &scan.snapshot,
-        &copy.read_as_copy_of(&scan).unwrap().snapshot,
-    );
-    assert_eq!(
-        drift.summary("dev"),
-        "the copy on dev isn't the same as the project: a, b\\nc, d, e, f and 2 more \
-         (4 differ, 2 only on the laptop, 1 only on dev)"
-    );
-}
-
-#[test]
-fn a_stream_cut_anywhere_is_an_error_and_never_a_shorter_tree() {
-    let project = Tree::new();
+fn what_git_runs_or_reads_settings_from_is_found() {
+    let project = Tree::git();
     project
-        .write("a", "one")
-        .write("b", vec![0; 2048])
-        .write("c/d", "three")
-        .link("l", "a");
-    let stream = seed(&project);
-    let scan = project.scan();
-    // The end mark is 1024 zero bytes; its first half ends the archive.
-    for end in 0..stream.len() - 1024 {
-        let read = read_tar(&stream[..end], &scan.rules);
-        assert!(
-            matches!(read, Err(SyncError::Truncated | SyncError::Stream(_))),
-            "cut at {end} of {}: {read:?}",
-            stream.len()
-        );
+        .write("team/gitconfig", "")
+        .write("hooks/pre-commit", "");
+    for (name, value) in [
+        ("core.hooksPath", "hooks"),
+        ("core.fsmonitor", "true"),
+        ("include.path", "../team/gitconfig"),
+        ("includeIf.gitdir:/nowhere.path", "/elsewhere"),
+    ] {
+        project.run("git", &["config", "--add", name, value]);
     }
-    assert_eq!(
-        read_tar(&stream[..], &scan.rules).unwrap().snapshot,
-        scan.snapshot
-    );
-}
-
-#[rstest]
-#[case::absolute("/etc/passwd")]
-#[case::parent("../up")]
-#[case::inner_parent("a/../../up")]
-fn a_name_that_leads_out_is_an_error(#[case] name: &str) {
-    let tree = Tree::new();
-    let mut header = tar::Header::new_gnu();
-    header.set_size(0);
-    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
-    header.set_cksum();
-    let mut builder = tar::Builder::new(Vec::new());
-    builder.append(&header, std::io::empty()).unwrap();
-    let read = read_tar(&builder.into_inner().unwrap()[..], &tree.scan().rules);
-    assert!(matches!(read, Err(SyncError::Outside { .. })), "{read:?}");
-}
-
-#[test]
-fn a_file_that_changes_while_it_is_sent_is_named() {
-    let project = Tree::new();
-    project
-        .write("first", vec![1; 300_000])
-        .write("second", "quiet");
-    let scan = project.scan();
-    let mut stream = Vec::new();
-    let mut grown = false;
-    let report = boxery_sync::write_seed(&scan, 0, &mut stream, |_| {
-        if !std::mem::replace(&mut grown, true) {
-            project.write("first", vec![2; 1000]);
-        }
-    });
-    assert_eq!(report.unwrap().unsettled, [entry("first")]);
-    // The stream is whole all the same.
-    let tree = read_tar(&stream[..], &scan.rules).unwrap();
-    assert_eq!(tree.snapshot.get(&entry("first")).unwrap().size, 300_000);
-    assert_eq!(
-        tree.snapshot.get(&entry("second")),
-        scan.snapshot.get(&entry("second"))
-    );
-}
-
-#[test]
-fn a_file_that_is_gone_when_it_is_sent_is_named() {
-    let project = Tree::new();
-    project.write("a", "").write("b", "").link("c", "a");
-    let scan = project.scan();
-    std::fs::remove_file(project.at("a")).unwrap();
-    std::fs::remove_file(project.at("c")).unwrap();
-    let report = boxery_sync::write_seed(&scan, 0, Vec::new(), |_| {}).unwrap();
-    assert_eq!(
-        (report.gone, report.files),
-        (vec![entry("a"), entry("c")], 1)
-    );
-}
-
-#[test]
-fn pax_streams_are_read_too() {
-    let project = awkward();
-    let (scan, copy) = (project.scan(), seeded(&project));
-    let stream = copy.run("tar", &["--format=posix", "-cf", "-", "."]);
-    assert_eq!(
-        read_tar(&stream[..], &scan.rules).unwrap().snapshot,
-        scan.snapshot
-    );
+    let root = project.root().canonicalize_utf8().unwrap();
+    let found = boxery_sync::run_by_git(&root).unwrap();
+    assert!(found.contains(&entry("hooks")), "{found:?}");
+    assert!(found.contains(&entry("team/gitconfig")), "{found:?}");
+    assert!(!found.contains(&entry("true")), "{found:?}");
 }
 
 #[test]
@@ -272,7 +173,7 @@ proptest! {
             }
             project.write(&name, content);
         }
-        let (scan, copy) = (project.scan(), seeded(&project));
-        prop_assert_eq!(copy.read_as_copy_of(&scan).unwrap().snapshot, scan.snapshot);
+        let pair = Pair::synced(project);
+        prop_assert_eq!(pair.drift(), Vec::<String>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! A project on disk for the tests, and a copy made by the real `tar`.
+//! A project on disk for the tests, and its copy.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,13 +8,16 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use boxery_sync::{CopyTree, Drift, DriftClass, EntryPath, Scan, ScanOptions, SyncError, read_tar};
+use boxery_sync::talk::{Answer, Ask, DriveError, Job, Line, Report, drive, look, serve};
+use boxery_sync::{Direction, EntryPath, Protected, Scan, ScanOptions};
 use camino::Utf8Path;
 use tempfile::TempDir;
 
@@ -88,24 +91,6 @@ impl Tree {
     pub(crate) fn scan(&self) -> Scan {
         Scan::read(self.root(), &ScanOptions::default()).unwrap()
     }
-
-    /// This tree as the copy of `project`, packed by the real `tar`.
-    pub(crate) fn read_as_copy_of(&self, project: &Scan) -> Result<CopyTree, SyncError> {
-        read_tar(&self.run("tar", &["-cf", "-", "."])[..], &project.rules)
-    }
-
-    /// Unpack `stream` here with the real `tar`.
-    pub(crate) fn unpack(&self, stream: &[u8]) -> &Self {
-        let mut tar = Command::new("tar")
-            .args(["-xmof", "-"])
-            .current_dir(self.path())
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        tar.stdin.take().unwrap().write_all(stream).unwrap();
-        assert!(tar.wait().unwrap().success());
-        self
-    }
 }
 
 /// The names in a scan, as they are shown.
@@ -117,32 +102,96 @@ pub(crate) fn names(scan: &Scan) -> Vec<String> {
         .collect()
 }
 
-/// What differs between a project and its copy, shown.
-pub(crate) fn drift(project: &Tree, copy: &Tree) -> Vec<(String, DriftClass)> {
-    let scan = project.scan();
-    let tree = copy.read_as_copy_of(&scan).unwrap();
-    let drift = Drift::between(&scan.snapshot, &tree.snapshot);
-    drift
-        .paths
-        .iter()
-        .map(|(path, class)| (path.to_string(), *class))
-        .collect()
-}
-
 pub(crate) fn entry(name: impl AsRef<[u8]>) -> EntryPath {
     EntryPath::parse(name.as_ref()).unwrap()
 }
 
-/// The project as a tar stream.
-pub(crate) fn seed(project: &Tree) -> Vec<u8> {
-    let mut stream = Vec::new();
-    boxery_sync::write_seed(&project.scan(), 1_000_000_000, &mut stream, |_| {}).unwrap();
-    stream
+/// A project, its copy, and what is known of their syncs.
+pub(crate) struct Pair {
+    pub(crate) project: Tree,
+    pub(crate) copy: Tree,
+    state: TempDir,
 }
 
-/// A copy of `project`, made as `vm seed` makes it.
-pub(crate) fn seeded(project: &Tree) -> Tree {
-    let copy = Tree::new();
-    copy.unpack(&seed(project));
-    copy
+impl Pair {
+    /// `project` with a copy that was just made.
+    pub(crate) fn synced(project: Tree) -> Self {
+        let pair = Self {
+            project,
+            copy: Tree::new(),
+            state: tempfile::tempdir().unwrap(),
+        };
+        assert!(pair.sync().is_same());
+        pair
+    }
+
+    pub(crate) fn sync(&self) -> Report {
+        self.talk(|line, job| drive(line, job))
+    }
+
+    /// What differs: `>` is newer here, `<` there, `!` a conflict.
+    pub(crate) fn drift(&self) -> Vec<String> {
+        let report = self.talk(|line, job| look(line, job));
+        let line = |sign: char, path: &EntryPath| format!("{sign} {path}");
+        let plan = &report.plan;
+        let here = plan.vm.iter().map(|change| line('>', &change.path));
+        let there = plan.laptop.iter().map(|change| line('<', &change.path));
+        let both = plan.conflicts.iter().map(|found| line('!', &found.path));
+        here.chain(there).chain(both).collect()
+    }
+
+    fn talk(&self, talk: fn(&mut Inside, &mut Job<'_>) -> Result<Report, DriveError>) -> Report {
+        let (asks, asked) = channel();
+        let (says, answers) = channel();
+        let mut line = Inside { asks, answers };
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let next = || asked.recv().map_err(|_| ErrorKind::UnexpectedEof.into());
+                let say = |answer: &Answer| {
+                    says.send(answer.clone()).ok();
+                    Ok(())
+                };
+                serve(self.copy.path(), "machine", next, say).ok();
+            });
+            let report = talk(
+                &mut line,
+                &mut Job {
+                    project: self.project.root(),
+                    scan: &ScanOptions::default(),
+                    state: self.state.path(),
+                    marker: "boxery copy 1 x",
+                    create: true,
+                    direction: Direction::TwoWay,
+                    protected: &Protected::default(),
+                    never_taken: &|_| false,
+                    never_sent: &|_| false,
+                    takes: &[],
+                    allowed: 0,
+                    // A child of another test holds every open file for a moment.
+                    patience: Duration::from_mins(1),
+                    progress: &mut |_| {},
+                },
+            );
+            drop(line);
+            report.unwrap()
+        })
+    }
+}
+
+/// A line to a copy in this process.
+struct Inside {
+    asks: Sender<Ask>,
+    answers: Receiver<Answer>,
+}
+
+impl Line for Inside {
+    fn send(&mut self, ask: &Ask) -> io::Result<()> {
+        let gone = |_| ErrorKind::BrokenPipe.into();
+        self.asks.send(ask.clone()).map_err(gone)
+    }
+
+    fn receive(&mut self) -> io::Result<Answer> {
+        let gone = |_| ErrorKind::UnexpectedEof.into();
+        self.answers.recv().map_err(gone)
+    }
 }
