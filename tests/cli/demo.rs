@@ -78,7 +78,7 @@ fn the_demo_shows_all_it_promises_and_leaves_nothing() {
         "ok `made-by-the-agent.txt` is not on this machine",
         "ok its ticket was taken; the hook after the call raises no alarm",
         "boxery: the copy on demo isn't the same as the project: greeting.txt",
-        "~ greeting.txt",
+        "> M greeting.txt",
         "Everything held, and nothing is left.",
     ] {
         assert!(

@@ -123,7 +123,7 @@ fn a_person_pins_the_project_and_is_told_how_to_undo_it() {
     ----- stderr
     pinned project [SCRATCH]/project to VM dev
     undo: `boxery unpin` here, in a terminal of your own
-    next: `boxery vm seed dev` sends the project there
+    next: `boxery sync dev` sends the project there
     ");
     insta::assert_snapshot!(without_digits(&sandbox.run(&["pin"])), @r"
     exit: 0

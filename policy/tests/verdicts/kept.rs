@@ -8,7 +8,7 @@ use crate::support::Disk;
 
 fn policy(text: &str) -> Policy {
     let disk = Disk::of(&[("/w/fence.json", text)]);
-    let resolved = disk.resolve("/w/fence.json").unwrap();
+    let resolved = disk.resolve("/w/fence.json").expect("valid");
     let roots = Roots {
         home: "/home/u",
         folder: "/w",

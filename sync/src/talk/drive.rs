@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use camino::Utf8Path;
 
@@ -183,9 +184,10 @@ struct Looked {
 /// What would be done; nothing is changed on either side.
 pub fn look(line: &mut dyn Line, job: &Job<'_>) -> Result<Report, DriveError> {
     // Where nothing is known yet there is nothing that another one could change.
-    let lock = match job.state.is_dir() {
-        true => Some(lock(job.state, job.patience)?),
-        false => None,
+    let lock = if job.state.is_dir() {
+        Some(lock(job.state, job.patience)?)
+    } else {
+        None
     };
     let looked = read(line, job, false)?;
     let guard = looked.check(job.allowed).err();
@@ -298,9 +300,6 @@ impl Looked {
     }
 }
 
-/// How often another sync is asked after. A lock can't be waited for with an end.
-const PAUSE: Duration = Duration::from_millis(10);
-
 /// No two syncs of one project and copy at once.
 fn lock(state: &Path, patience: Duration) -> Result<File, DriveError> {
     use std::os::unix::fs::DirBuilderExt as _;
@@ -308,14 +307,18 @@ fn lock(state: &Path, patience: Duration) -> Result<File, DriveError> {
     let made = folder.recursive(true).mode(0o700).create(state);
     made.map_err(DriveError::Laptop)?;
     let file = File::create(state.join("lock")).map_err(DriveError::Laptop)?;
-    let until = Instant::now() + patience;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(fs::TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(PAUSE),
-            Err(fs::TryLockError::WouldBlock) => return Err(DriveError::Busy),
-            Err(fs::TryLockError::Error(error)) => return Err(DriveError::Laptop(error)),
-        }
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(fs::TryLockError::WouldBlock) if patience.is_zero() => return Err(DriveError::Busy),
+        Err(fs::TryLockError::WouldBlock) => {}
+        Err(fs::TryLockError::Error(error)) => return Err(DriveError::Laptop(error)),
+    }
+    // A lock can't be waited for with an end; who gets it too late lets it go.
+    let (locked, waiting) = channel();
+    thread::spawn(move || locked.send(file.lock().map(|()| file)).ok());
+    match waiting.recv_timeout(patience) {
+        Ok(locked) => locked.map_err(DriveError::Laptop),
+        Err(_) => Err(DriveError::Busy),
     }
 }
 
