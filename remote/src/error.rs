@@ -379,7 +379,7 @@ impl RemoteError {
             }
             Self::NoBash => "install bash on the VM; sh is never used instead".to_owned(),
             Self::FolderGone { .. } => {
-                format!("`boxery vm seed {vm}` sends the project, if it is part of one")
+                format!("`boxery sync {vm}` sends the project, if it is part of one")
             }
             Self::NoView { .. } => format!(
                 "set `paths = \"mapped\"` below `[vm.{vm}]` in config.toml; `boxery vm doctor {vm}` tells more"

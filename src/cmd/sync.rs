@@ -218,11 +218,11 @@ fn summary(args: &Args, pair: &Pair, report: &Report) -> String {
     let vm = &pair.vm;
     let (sent, taken) = (moved(report, Side::Vm), moved(report, Side::Laptop));
     let of = |moved: Moved| {
-        let mut text = format!("{}, {}", counted(moved.files, "file"), size(moved.bytes));
-        if moved.deleted > 0 {
-            text.push_str(&format!(", {} deleted", moved.deleted));
+        let text = format!("{}, {}", counted(moved.files, "file"), size(moved.bytes));
+        match moved.deleted {
+            0 => text,
+            deleted => format!("{text}, {deleted} deleted"),
         }
-        text
     };
     let both = match (sent == Moved::default(), taken == Moved::default()) {
         (true, true) if report.is_same() => {
@@ -284,6 +284,7 @@ fn as_json(app: &App, args: &Args, pair: &Pair, report: &Report) -> Exit {
         "same": report.is_same(), "dry_run": args.dry_run, "files": report.project.files(),
         "sent": of(Side::Vm), "taken": of(Side::Laptop),
         "unsettled": texts(&report.unsettled), "skipped": texts(&report.skipped), "kept": kept,
+        "withheld": texts(&report.plan.withheld),
         "guard": report.guard.as_ref().map(ToString::to_string),
     }));
     exit

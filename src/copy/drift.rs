@@ -38,9 +38,8 @@ impl Drift {
             let class = match conflict.reason {
                 Reason::BothChanged | Reason::Above(_) | Reason::Below(_) => &mut drift.both,
                 Reason::NoCommonState => &mut drift.unknown,
-                Reason::NeverTakenBack => &mut drift.vm,
                 Reason::SameName(_) if conflict.laptop.holds_content() => &mut drift.laptop,
-                Reason::SameName(_) => &mut drift.vm,
+                Reason::NeverTakenBack | Reason::SameName(_) => &mut drift.vm,
             };
             class.push(conflict.path.clone());
         }
@@ -73,19 +72,18 @@ impl Drift {
 
     /// How many there are of each class.
     pub(crate) fn counts(&self, vm: &VmName) -> String {
-        let mut counts = format!(
-            "{} newer on the laptop, {} newer on {vm}",
-            self.laptop.len(),
-            self.vm.len()
-        );
+        let mut counts = vec![
+            format!("{} newer on the laptop", self.laptop.len()),
+            format!("{} newer on {vm}", self.vm.len()),
+        ];
         for (class, what) in [
             (&self.both, "changed on both sides"),
             (&self.unknown, "of unknown age"),
         ] {
             if !class.is_empty() {
-                counts.push_str(&format!(", {} {what}", class.len()));
+                counts.push(format!("{} {what}", class.len()));
             }
         }
-        counts
+        counts.join(", ")
     }
 }

@@ -44,7 +44,8 @@ pub(crate) async fn look_at(
     Ok(found)
 }
 
-/// Make project and copy the same.
+/// Make project and copy the same, `.git` apart: what moves that goes before this for the
+/// copy, and after it for the project.
 pub(crate) async fn synchronise(
     app: &App,
     pair: &Arc<Pair>,

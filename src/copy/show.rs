@@ -40,7 +40,6 @@ impl Show {
         let mut told = Instant::now();
         let began = told;
         Box::new(move |progress| match self {
-            Self::Nothing => {}
             Self::Json if told.elapsed() >= EVERY => {
                 told = Instant::now();
                 ui.line(json!({
@@ -52,7 +51,7 @@ impl Show {
                 told = Instant::now();
                 ui.progress(Some(&bar(progress, began.elapsed())));
             }
-            Self::Json | Self::Bar => {}
+            Self::Json | Self::Bar | Self::Nothing => {}
         })
     }
 }

@@ -1,10 +1,5 @@
 //! What is done with the copy before and after a command: each drift rule, over both pipes.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that can't set its scene up should fail at once"
-)]
-
 use std::fs;
 use std::time::{Duration, SystemTime};
 
