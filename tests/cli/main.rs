@@ -35,6 +35,7 @@ mod sshd;
 mod state;
 mod support;
 mod sync;
+mod sync_guards;
 mod sync_run;
 mod uninstall;
 mod vm;
