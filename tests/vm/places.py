@@ -32,7 +32,7 @@ def seeded(place, pipe):
     place.says("drift", pipe, holds=("is the same as the project",))
     place.edit("src/main.c", "int other;\n")
     out, _ = place.says("drift", pipe, status=1)
-    assert out == "~ src/main.c\n", out
+    assert out == "> M src/main.c\n", out
     place.says("pin", pipe, "--guard", "--drift", "warn")
     out, err = place.says("run", "--", "cat", "src/main.c")
     assert out == "int main;\n" and "the copy on %s isn't the same as the project: src/main.c" % pipe in err, (out, err)
