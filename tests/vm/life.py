@@ -5,8 +5,8 @@ from terminal import Terminal
 
 def examined(place, pipe):
     """`vm doctor` finds every step well, and names the machine's own id"""
-    place.says("vm", "doctor", pipe, holds=("host key", "machine"))
-    place.says("vm", "show", pipe, holds=(place.sh("cat /etc/machine-id").strip(),))
+    place.says("vm", "doctor", pipe, holds=("host key", "helper", "paths"))
+    place.says("vm", "show", pipe, "--json", holds=(place.sh("cat /etc/machine-id").strip(),))
 
 
 def renewed(place):

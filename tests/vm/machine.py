@@ -131,8 +131,7 @@ class Machine(Place):
                 with open(self.at("console.log"), errors="replace") as f:
                     raise SystemExit("the VM ended: " + f.read()[-500:])
             # pam lets only root in while it boots
-            return all(subprocess.run(self.login(user, "true"), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
-                       for user in ("root", "dev"))
+            return all(map(self.lets_in, ("root", "dev")))
         took = eventually("the VM answers", up, limit)
         self.agent = subprocess.Popen(self.login("root", "exec python3 -u -c '%s'" % AGENT.replace("'", "'\\''")),
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, errors="surrogateescape")
@@ -145,6 +144,14 @@ class Machine(Place):
                    "LogLevel=ERROR", "UpdateHostKeys=no", "ControlPath=none"]
         return [*self.enter("vm"), find("ssh"), "-F", "none", "-i", os.path.join(self.image, "id"), "-p", str(ASIDE),
                 *(word for option in options for word in ("-o", option)), "%s@127.0.0.1" % user, text]
+
+    def serve_by(self, lines):
+        """Give the VM's server more lines of configuration."""
+        self.sh("echo '%s' >/etc/ssh/sshd_config.d/more.conf && systemctl reload ssh" % lines)
+        eventually("the server serves", lambda: self.lets_in("root"))
+
+    def lets_in(self, user):
+        return subprocess.run(self.login(user, "true"), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
     def off(self):
         """Take its power away."""

@@ -65,7 +65,18 @@ impl Offers {
         announce(&now, &mut entry.told)
     }
 
-    /// The same for a session that may have been left to us by another daemon.
+    /// Who was to learn it has gone without: somebody else is to be told.
+    pub(super) fn untell(&self, wish: &PortsWish, news: &[Announced]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = kept.get_mut(&key(wish)) {
+            for Announced { offer, .. } in news.iter().filter(|announced| announced.new) {
+                entry.told.remove(&(offer.port, offer.local));
+            }
+        }
+    }
+
+    /// What [`Self::tell`] says, for a session that may have been left to us by another
+    /// daemon.
     pub(super) fn news(&self, pool: &Arc<Pool>, wish: &PortsWish) -> Vec<Announced> {
         {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

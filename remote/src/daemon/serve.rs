@@ -217,7 +217,12 @@ impl Daemon {
     async fn ports(&self, mut client: UnixStream, wish: &PortsWish) {
         if wish.telling == Telling::News {
             let news = self.offers.news(&self.pool, wish);
-            drop(send(&mut client, &Answer::Ports(news)).await);
+            if send(&mut client, &Answer::Ports(news.clone()))
+                .await
+                .is_err()
+            {
+                self.offers.untell(wish, &news);
+            }
             return;
         }
         let mut offers = self.offers.want(&self.pool, wish);
@@ -227,7 +232,13 @@ impl Daemon {
         let (mut from, mut to) = client.split();
         loop {
             let news = self.offers.tell(wish);
-            if send(&mut to, &Answer::Ports(news)).await.is_err() || wish.telling == Telling::Once {
+            let sent = send(&mut to, &Answer::Ports(news.clone())).await;
+            if sent.is_err() {
+                // It waited no longer than its limit.
+                self.offers.untell(wish, &news);
+                return;
+            }
+            if wish.telling == Telling::Once {
                 return;
             }
             let mut byte = [0];

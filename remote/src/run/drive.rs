@@ -35,7 +35,7 @@ const JOURNAL: u64 = 1 << 30;
 /// How long the VM may take to let go of a run that has ended.
 const PARTING: Duration = Duration::from_secs(1);
 /// The same where the connection broke at that moment and has to be opened again.
-const RETURNING: Duration = Duration::from_secs(3);
+const RETURNING: Duration = Duration::from_secs(10);
 /// Longest pause between two tries to connect.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Unacknowledged output after which it is acknowledged.
