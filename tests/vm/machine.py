@@ -242,8 +242,9 @@ class Machine(Place):
 
     def everything(self):
         """Every file of the VM that a user can have made, other than by being there."""
-        folders = "%s /var/tmp /tmp /dev/shm /run/user /opt /srv" % self.home()
-        return set(self.sh("find %s -xdev 2>/dev/null || :" % folders).splitlines())
+        folders = "%s /var/tmp /tmp /dev/shm /opt /srv $(ls -d /run/user/* 2>/dev/null)" % self.home()
+        found = self.sh("find %s -xdev -not -path '/run/user/*/systemd*' -print0 2>/dev/null || :" % folders)
+        return set(found.split("\0"))
 
     def escaped(self, token):
         """The processes with `token` as an argument."""
