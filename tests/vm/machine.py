@@ -269,7 +269,8 @@ class Machine(Place):
     def keepalive(self, lines):
         """The user's configuration of ssh."""
         self.boxery_says("daemon", "stop")
-        self.write("laptop/.ssh/config", lines + "\n")
+        # an emulated VM may take long to make a key
+        self.write("laptop/.ssh/config", "ConnectTimeout 60\n%s\n" % lines)
 
     def project(self, name=""):
         """The project's folder, as the laptop has it."""
