@@ -95,6 +95,7 @@ mount -t cgroup2 cg /sys/fs/cgroup
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
+ip route add default via 10.0.2.2
 hostname boxvm
 [ -s /etc/machine-id ] || systemd-machine-id-setup
 /usr/sbin/own-key
