@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime};
 use boxery_wire::{Loss, RunId};
 use rustix::io::Errno;
 
-use crate::session;
+use crate::group::Group;
+use crate::{clock, session};
 
 /// The socket of a run's supervisor, in the run's folder.
 const CONTROL: &str = "control";
@@ -21,6 +22,10 @@ const CONTROL: &str = "control";
 const DONE: &str = "done";
 /// A link that holds the id of the VM's boot in which the run began.
 const BOOT: &str = "boot";
+/// When the run was claimed, by [`clock::running`].
+const BEGUN: &str = "begun";
+/// For how long its supervisor may still come, in ms.
+const BEGINNING: u64 = 5000;
 /// For how long an ended run is remembered.
 const MEMORY: Duration = Duration::from_hours(7 * 24);
 
@@ -79,6 +84,13 @@ impl Folders {
                     // Without it the run's loss has no reason, and that is all.
                     std::os::unix::fs::symlink(boot, folder.join(BOOT)).ok();
                 }
+                // Without it the run is taken for one that was broken until it can be
+                // reached.
+                drop(replace(
+                    &folder,
+                    BEGUN,
+                    clock::running().to_string().as_bytes(),
+                ));
                 Ok(Claim::New(folder))
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Claim::Old),
@@ -102,6 +114,21 @@ impl Folders {
         let runs = self.runs().into_iter();
         let running = runs.filter(|(_, folder)| connect(folder).is_ok() || is_beginning(folder));
         u32::try_from(running.count()).unwrap_or(u32::MAX)
+    }
+
+    /// The groups of runs whose supervisors were killed, which are forgotten with this.
+    pub(crate) fn orphaned(&self) -> Vec<Group> {
+        let mut found = Vec::new();
+        for (_, folder) in self.runs() {
+            if let Some(group) = Group::of(&folder)
+                && connect(&folder).is_err()
+                && !is_beginning(&folder)
+            {
+                Group::forget(&folder);
+                found.push(group);
+            }
+        }
+        found
     }
 
     /// Remove every folder that is ours, and what it leaves empty.
@@ -195,10 +222,17 @@ pub(crate) fn is_own(stream: &UnixStream) -> io::Result<()> {
 
 /// Whether the run was claimed a moment ago and its supervisor may still come.
 pub(crate) fn is_beginning(folder: &Path) -> bool {
-    let made = fs::metadata(folder).and_then(|metadata| metadata.modified());
-    let is_young =
-        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
+    let begun = fs::read_to_string(folder.join(BEGUN)).ok();
+    let is_young = begun
+        .and_then(|begun| begun.parse().ok())
+        .is_some_and(|begun| is_young(begun, clock::running()));
     is_young && !folder.join(CONTROL).exists() && !folder.join(DONE).exists()
+}
+
+/// Whether what was begun at that moment may still be at it, by a clock that nobody sets;
+/// one that goes from the beginning again is another boot's.
+fn is_young(begun: u64, now: u64) -> bool {
+    now.checked_sub(begun).is_some_and(|age| age < BEGINNING)
 }
 
 /// Be the supervisor that [`connect`] reaches.
@@ -259,4 +293,20 @@ pub(crate) fn replace_by(folder: &Path, name: &str, own: &str, bytes: &[u8]) -> 
         .open(&new)?;
     file.write_all(bytes)?;
     fs::rename(&new, folder.join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::at_once(7000, 7000, true)]
+    #[case::a_moment_ago(7000, 11_999, true)]
+    #[case::long_ago(7000, 12_000, false)]
+    #[case::before_the_machine_was_started_again(7000, 6999, false)]
+    fn a_run_begins_for_a_moment_only(#[case] begun: u64, #[case] now: u64, #[case] want: bool) {
+        assert_eq!(is_young(begun, now), want);
+    }
 }

@@ -14,6 +14,7 @@ mod copy;
 mod folder;
 mod forward;
 mod git;
+mod group;
 mod jobs;
 mod keep;
 mod leave;
@@ -34,7 +35,10 @@ mod sync;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use group::Group;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
@@ -51,7 +55,10 @@ fn main() -> ExitCode {
     }
     let done = match words.as_slice() {
         ["serve"] => serve::run(own),
-        ["supervise"] => supervise::run(),
+        ["supervise"] => supervise::run(None),
+        ["supervise", group] => supervise::run(Group::at(PathBuf::from(group))),
+        ["group-open", pid] => group::open(pid),
+        ["group-close", pid] => group::close(pid),
         ["copy"] => copy::run(),
         ["print-login", file] => login::print(file.as_ref()),
         ["version"] => stdio::write_all(version().as_bytes()),

@@ -24,12 +24,17 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::children::Children;
 use crate::folder::{self, Claim, Folders};
+use crate::group::{Group, Groups};
 use crate::login::Login;
 use crate::proxy::{self, Client};
 use crate::stdio::Pipe;
 use crate::supervise::{Begin, Found, Journal, nowhere};
 use crate::{forward, jobs, keep, leave, machine, old, own, ports, prepare, process};
 
+/// How long a run waits for what it may do without: a group.
+const GROUPS: Duration = Duration::from_millis(300);
+/// How long a supervisor that has no run any more may take to end.
+const CLOSING: Duration = Duration::from_secs(1);
 /// What of the pipe is read at once.
 const BUFFER: usize = 128 * 1024;
 /// How long a run that was just claimed may take to be reachable.
@@ -59,8 +64,11 @@ async fn speak(own: OsString) -> io::Result<()> {
     tokio::task::spawn_local(async move { children.reap().await });
     let early = Rc::clone(&server);
     tokio::task::spawn_local(async move {
-        early.login().await;
+        tokio::join!(early.groups(), early.login());
         early.prepare();
+        for group in early.folders.orphaned() {
+            group.finish().await;
+        }
         early.folders.forget();
         old::remove(&early.program);
     });
@@ -73,6 +81,7 @@ async fn speak(own: OsString) -> io::Result<()> {
         end = drive => end,
         end = accept => end,
     };
+    server.close().await;
     match end {
         WireError::Closed => Ok(()),
         error => Err(io::Error::other(error)),
@@ -98,6 +107,8 @@ async fn accept(server: &Rc<Server>, connection: &Connection) -> WireError {
 struct Supervisor {
     stream: UnixStream,
     pid: Option<Pid>,
+    /// Resolves when it and its group are gone.
+    gone: JoinHandle<()>,
 }
 
 /// Wakes a process when its time comes, unless it is dropped before.
@@ -121,6 +132,8 @@ struct Server {
     folders: Folders,
     children: Children,
     login: OnceCell<Login>,
+    /// Where runs get groups, if they can have some.
+    groups: OnceCell<Option<Groups>>,
     /// The bash that tells where it ends, if the user's does.
     teller: OnceCell<Option<PathBuf>>,
     /// A supervisor that waits for a run.
@@ -136,6 +149,7 @@ impl Server {
             folders: Folders::new(&Login::given().user.home),
             children: Children::default(),
             login: OnceCell::new(),
+            groups: OnceCell::new(),
             teller: OnceCell::new(),
             spare: RefCell::new(None),
             _in_use: old::hold(&program),
@@ -159,6 +173,27 @@ impl Server {
                 login
             })
             .await
+    }
+
+    /// Where runs get groups: asked for once, at the beginning.
+    async fn groups(&self) -> Option<&Groups> {
+        let opened = self.groups.get_or_init(|| async {
+            let state = self.folders.open().ok()?;
+            Groups::open(&self.program, &state, &self.children).await
+        });
+        opened.await.as_ref()
+    }
+
+    /// The connection is over: leave no group behind that nobody needs.
+    async fn close(&self) {
+        let spare = self.spare.borrow_mut().take();
+        if let Some(Supervisor { stream, gone, .. }) = spare {
+            drop(stream);
+            drop(timeout(CLOSING, gone).await);
+        }
+        if let Some(Some(groups)) = self.groups.get() {
+            groups.close(&self.program);
+        }
     }
 
     /// The user's bash, if it tells where it ends: tried when it is first asked for.
@@ -237,6 +272,8 @@ impl Server {
         run: Box<Run>,
     ) -> Result<(), WireError> {
         self.login().await;
+        // Rather without a group than late.
+        drop(timeout(GROUPS, self.groups()).await);
         let id = run.run;
         let folder = match self.folders.claim(id) {
             Ok(Claim::New(folder)) => folder,
@@ -252,6 +289,7 @@ impl Server {
         let Supervisor {
             stream: mut supervisor,
             pid,
+            ..
         } = match prepared {
             Ok(supervisor) => supervisor,
             Err(error) => {
@@ -293,13 +331,41 @@ impl Server {
     fn prepare(&self) {
         let mut spare = self.spare.borrow_mut();
         if spare.is_none() {
-            *spare = self.spawn("supervise").ok();
+            *spare = self.supervisor().ok();
         }
     }
 
     fn take_spare(&self) -> io::Result<Supervisor> {
         let spare = self.spare.borrow_mut().take();
-        spare.map_or_else(|| self.spawn("supervise"), Ok)
+        spare.map_or_else(|| self.supervisor(), Ok)
+    }
+
+    /// Start a supervisor, in a group of its own.
+    fn supervisor(&self) -> io::Result<Supervisor> {
+        let (ours, control) = UnixStream::pair()?;
+        let command = |group: Option<&Path>| {
+            let mut command = self.command("supervise", control.try_clone()?)?;
+            command.args(group);
+            Ok(command)
+        };
+        let (pid, group) = match self.groups.get() {
+            Some(Some(groups)) => groups.start(command)?,
+            Some(None) | None => (command(None)?.spawn()?.id(), None),
+        };
+        let ended = self.children.watch(pid);
+        let gone = tokio::task::spawn_local(async move {
+            drop(ended.await);
+            if let Some(group) = group {
+                // Killed, it has ended nobody.
+                group.finish().await;
+            }
+        });
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        Ok(Supervisor {
+            stream: ours,
+            pid,
+            gone,
+        })
     }
 
     /// Have a process of its own copy.
@@ -310,8 +376,8 @@ impl Server {
         request: &Request,
     ) -> Result<(), WireError> {
         self.login().await;
-        let mut copier = match self.spawn("copy") {
-            Ok(copier) => copier.stream,
+        let mut copier = match self.copier() {
+            Ok(copier) => copier,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(0);
                 let what = "start a copy".to_owned();
@@ -326,8 +392,15 @@ impl Server {
         forward::pass_on(stream, from, to).await
     }
 
-    fn spawn(&self, what: &str) -> io::Result<Supervisor> {
+    fn copier(&self) -> io::Result<UnixStream> {
         let (ours, control) = UnixStream::pair()?;
+        let child = self.command("copy", control)?.spawn()?;
+        drop(self.children.watch(child.id()));
+        Ok(ours)
+    }
+
+    /// This program as a process that speaks over `control`.
+    fn command(&self, what: &str, control: UnixStream) -> io::Result<Command> {
         // The running file itself, though its name may be gone.
         let itself = Path::new("/proc/self/exe");
         let program = if itself.exists() {
@@ -336,7 +409,8 @@ impl Server {
             &self.program
         };
         let variables = self.login.get().map(|login| &login.variables);
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .arg(what)
             .env_clear()
             .envs(
@@ -347,11 +421,8 @@ impl Server {
             )
             .stdin(Stdio::from(OwnedFd::from(control)))
             .stdout(nowhere()?)
-            .stderr(nowhere()?)
-            .spawn()?;
-        drop(self.children.watch(child.id()));
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        Ok(Supervisor { stream: ours, pid })
+            .stderr(nowhere()?);
+        Ok(command)
     }
 
     /// Bring a stream to the supervisor of a run that was started before.
@@ -397,6 +468,10 @@ impl Server {
         if loss == Loss::Broken {
             // Killed, it ended nobody.
             process::kill_marked(&format!("BOXERY_RUN={run}"));
+            if let Some(group) = Group::of(folder) {
+                Group::forget(folder);
+                group.finish().await;
+            }
         }
         let end = job.map(|job| match job.state {
             JobState::Running => boxery_wire::Outcome::Lost(loss),

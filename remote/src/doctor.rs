@@ -36,6 +36,8 @@ pub enum Step {
     Folder,
     /// Where commands see the copy of a project.
     Paths,
+    /// What ends all of a run's processes.
+    Tree,
     /// Its clock and ours agree.
     Clock,
 }
@@ -54,6 +56,7 @@ impl Step {
             Self::Shell => "shell",
             Self::Folder => "folder",
             Self::Paths => "paths",
+            Self::Tree => "process tree",
             Self::Clock => "clock",
         }
     }
@@ -111,8 +114,34 @@ pub struct Probe {
     pub sudo: bool,
     /// Such as `Linux 6.12.0 x86_64`.
     pub system: String,
+    /// What ends all of a run's processes.
+    pub tree: Tree,
     /// Its clock minus ours, in seconds.
     pub clock_skew: i64,
+}
+
+/// What ends all of a run's processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tree {
+    /// A control group of its own.
+    CgroupV2,
+    /// One of the freezer's, as older systems have them.
+    CgroupV1,
+    /// Its supervisor, whose children they are: not those of another user, nor any once
+    /// it was killed together with its helper.
+    Subreaper,
+}
+
+impl Tree {
+    /// It in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CgroupV2 => "cgroup v2",
+            Self::CgroupV1 => "cgroup v1",
+            Self::Subreaper => "subreaper",
+        }
+    }
 }
 
 const PROBE: &str = r#"
@@ -122,6 +151,14 @@ echo "$HOME"
 command -v bash >/dev/null && echo yes || echo no
 sudo -n true >/dev/null 2>&1 && echo yes || echo no
 uname -srm
+t=subreaper
+while read -r line; do
+    case $line in
+    0::*/boxery-*/run-*) t=v2 && break ;;
+    *:freezer:*/boxery-*/run-*) t=v1 ;;
+    esac
+done 2>/dev/null </proc/self/cgroup
+echo "$t"
 date +%s
 "#;
 
@@ -134,7 +171,7 @@ pub async fn probe(way: &Way, now: u64) -> Result<Probe, RemoteError> {
     let captured = ask(way, PROBE, &[]).await?;
     let text = String::from_utf8_lossy(&captured.stdout).into_owned();
     let lines: Vec<&str> = text.lines().collect();
-    let [user, home, machine_id, bash, sudo, system, clock] = lines[..] else {
+    let [user, home, machine_id, bash, sudo, system, tree, clock] = lines[..] else {
         return Err(RemoteError::NoGreeting {
             output: captured.complaint(),
         });
@@ -149,6 +186,11 @@ pub async fn probe(way: &Way, now: u64) -> Result<Probe, RemoteError> {
         bash: bash == "yes",
         sudo: sudo == "yes",
         system: system.to_owned(),
+        tree: match tree {
+            "v2" => Tree::CgroupV2,
+            "v1" => Tree::CgroupV1,
+            _ => Tree::Subreaper,
+        },
         clock_skew: i64::try_from(i128::from(theirs) - i128::from(ours)).unwrap_or(0),
     })
 }
@@ -438,6 +480,7 @@ pub async fn check_inside(way: &Way, folder: &str, now: u64) -> (Vec<Check>, Opt
         Ok(()) => Check::well(Step::Folder, folder),
         Err(error) => Check::new(Step::Folder, Outcome::Failed(error)),
     });
+    checks.push(Check::well(Step::Tree, probe.tree.name()));
     let skew = probe.clock_skew;
     checks.push(if skew.unsigned_abs() < SKEW {
         Check::well(Step::Clock, "agrees with ours")

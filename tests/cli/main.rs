@@ -13,6 +13,7 @@ mod daemon;
 mod demo;
 mod ending;
 mod environment;
+mod groups;
 mod guardian;
 mod help;
 mod hook;

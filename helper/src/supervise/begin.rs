@@ -14,6 +14,7 @@ use super::event::{PIECE, Supervisor};
 use super::input::Input;
 use super::journal::{Journal, Kind};
 use super::phase::Phase;
+use crate::group::Group;
 use crate::session::Session;
 use crate::{clock, folder, old};
 
@@ -21,8 +22,25 @@ use crate::{clock, folder, old};
 /// where it ends, the request.
 pub(crate) type Begin = (Blob, Option<Blob>, Request);
 
-/// Be a supervisor: the control connection is stdin, the environment is the login's.
-pub(crate) fn run() -> io::Result<()> {
+/// Be a supervisor: the control connection is stdin, the environment is the login's,
+/// `group` the one that it is in, with all that it starts.
+pub(crate) fn run(group: Option<Group>) -> io::Result<()> {
+    let helper = rustix::process::getppid();
+    if let Some(group) = &group {
+        // Outside of it, it ends what it can end.
+        drop(group.enter());
+    }
+    let done = supervise(group.clone());
+    if let Some(group) = group
+        && (done.is_err() || rustix::process::getppid() != helper)
+    {
+        // The helper that would remove it is gone or about to go.
+        group.give_up();
+    }
+    done
+}
+
+fn supervise(group: Option<Group>) -> io::Result<()> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let mut first = FirstMessage::read(UnixStream::from(control))?;
     let _in_use = std::env::current_exe().map(|own| old::hold(&own));
@@ -40,6 +58,9 @@ pub(crate) fn run() -> io::Result<()> {
     listener.set_nonblocking(true)?;
     std::env::set_current_dir(&folder)?;
 
+    if let Some(group) = &group {
+        group.note(&folder);
+    }
     let mut journal = Journal::new(&folder, Kind::Journal);
     let mut over = None;
     let mut session = Session::open(&folder, &first.run);
@@ -55,6 +76,7 @@ pub(crate) fn run() -> io::Result<()> {
             first.client.reply(&Reply::Failed(failure));
             let mut log = Journal::new(&folder, Kind::Log);
             first.client.write(&mut journal, &mut log);
+            Group::forget(&folder);
             return folder::finish(&folder, Loss::Acknowledged);
         }
         Err(NotStarted::Status(status, text)) => {
@@ -78,6 +100,7 @@ pub(crate) fn run() -> io::Result<()> {
         input: Input::new(started.stdin.take(), has_terminal),
         session,
         folder,
+        group,
         run: first.run,
         journal,
         started,
@@ -106,6 +129,7 @@ pub(crate) fn run() -> io::Result<()> {
     }
     while !supervisor.step()? {}
     supervisor.journal.clear();
+    Group::forget(&supervisor.folder);
     Ok(())
 }
 

@@ -16,7 +16,8 @@ use super::client::{Client, Role, Said};
 use super::command::{self, Started};
 use super::input::Input;
 use super::journal::Journal;
-use super::phase::{Ending, GIVE_UP, KILL, LINGER, Phase, QUIET, is_forgotten, outcome};
+use super::phase::{Ending, GIVE_UP, LINGER, Phase, QUIET, is_forgotten, outcome};
+use crate::group::Group;
 use crate::session::Session;
 use crate::{clock, folder, jobs, process};
 
@@ -31,6 +32,8 @@ const LOOK: u64 = 5000;
 /// A run, and everybody who has to do with it.
 pub(super) struct Supervisor {
     pub(super) folder: PathBuf,
+    /// What it is in with all of its processes.
+    pub(super) group: Option<Group>,
     pub(super) run: Run,
     pub(super) journal: Journal,
     pub(super) log: Journal,
@@ -322,26 +325,8 @@ impl Supervisor {
         }
     }
 
-    /// Tell everybody to end.
-    fn end_all(&mut self, why: Ending) {
-        if matches!(self.phase, Phase::Ending { .. } | Phase::Over) {
-            return;
-        }
-        if let Some(group) = self.started.pid {
-            for signal in [Signal::TERM, Signal::CONT] {
-                let _: rustix::io::Result<()> = kill_process_group(group, signal);
-            }
-        }
-        // Whoever is left from a command that ended gets no TERM of its own.
-        let patience = if why == Ending::Stopped { 0 } else { KILL };
-        self.phase = Phase::Ending {
-            why,
-            kill: clock::running() + patience,
-        };
-    }
-
     /// Take the status of everybody who ended.
-    fn reap(&mut self) {
+    pub(super) fn reap(&mut self) {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -438,8 +423,7 @@ impl Supervisor {
             }
             Phase::Ending { why, kill } => {
                 if !self.childless && now >= kill {
-                    process::kill_below(rustix::process::getpid());
-                    self.reap();
+                    self.kill_all(now - kill);
                 }
                 if self.childless || now >= kill + GIVE_UP {
                     self.drain();

@@ -8,6 +8,7 @@
 mod begin;
 mod client;
 mod command;
+mod ending;
 mod event;
 mod input;
 mod journal;

@@ -1,6 +1,8 @@
 //! Drives the helper as a laptop does: the real program, over its pipes.
 
+mod clock;
 mod copy;
+mod group;
 mod jobs;
 mod load;
 mod login;

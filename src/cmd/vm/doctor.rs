@@ -16,8 +16,8 @@ use crate::{env, reach};
 
 /// Check each step of the way to a VM
 ///
-/// Configuration, name, TCP, host key, login, shell, folder and clock, one after the
-/// other; the first that fails is named, with what to do about it.
+/// Configuration, name, TCP, host key, login, shell, folder, process tree and clock, one
+/// after the other; the first that fails is named, with what to do about it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The VM
