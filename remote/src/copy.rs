@@ -15,16 +15,15 @@ use std::time::Duration;
 
 use boxery_wire::copy::{Step, Talk, Trouble, find_target, send, take};
 use boxery_wire::{Blob, Failure, Kind, Misplaced, Reply, Request};
-use bytes::BytesMut;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::carry::carry;
 use crate::link::Stream;
 use crate::run::begin;
 use crate::{Cancel, RemoteError, RunRequest, Way};
 
-const CHUNK: usize = 128 * 1024;
 /// For how long a connection that broke is sought again.
 const SEEKING: Duration = Duration::from_mins(1);
 /// How often it may break without a byte in between.
@@ -282,14 +281,27 @@ async fn attempt(
                 take(&mut talk, &found, &refuse, &mut step)
             })
         }
-        (_, Reply::Failed(Failure::Misplaced(why))) => {
+        (Journey::Up { .. } | Journey::Down { .. }, Reply::Failed(Failure::Misplaced(why))) => {
             let path = match journey {
                 Journey::Up { to, .. } => to,
                 Journey::Down { from, .. } => from,
             };
             return Err(Ended::For(misplaced(&path.to_string_lossy(), why)));
         }
-        (_, reply) => return Err(Ended::For(unfit(reply))),
+        (
+            Journey::Up { .. } | Journey::Down { .. },
+            reply @ (Reply::Started
+            | Reply::Attached { .. }
+            | Reply::Hello(_)
+            | Reply::Jobs(_)
+            | Reply::Ended(_)
+            | Reply::Ports(_)
+            | Reply::SetUp(_)
+            | Reply::Left(_)
+            | Reply::Target(_)
+            | Reply::Source(_)
+            | Reply::Failed(_)),
+        ) => return Err(Ended::For(unfit(reply))),
     };
     let working = working.clone();
     let work = move || {
@@ -370,7 +382,16 @@ fn system(error: &std::io::Error) -> Ended {
 fn unfit(reply: Reply) -> RemoteError {
     match reply {
         Reply::Failed(failure) => crate::run::refused(failure, false, &RunRequest::default()),
-        _ => RemoteError::Helper {
+        Reply::Started
+        | Reply::Attached { .. }
+        | Reply::Hello(_)
+        | Reply::Jobs(_)
+        | Reply::Ended(_)
+        | Reply::Ports(_)
+        | Reply::SetUp(_)
+        | Reply::Left(_)
+        | Reply::Target(_)
+        | Reply::Source(_) => RemoteError::Helper {
             detail: "it gave an answer to another question".to_owned(),
         },
     }
@@ -386,40 +407,18 @@ async fn converse(
         .set_nonblocking(true)
         .map_err(|error| system(&error))?;
     let theirs = tokio::net::UnixStream::from_std(theirs).map_err(|error| system(&error))?;
-    let (mut from, mut to) = theirs.into_split();
-    let up = async {
-        loop {
-            let mut bytes = BytesMut::with_capacity(CHUNK);
-            match from.read_buf(&mut bytes).await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => break,
-            }
-            if stream.send_bytes(bytes.freeze()).await.is_err() {
-                return;
-            }
-        }
-        stream.finish().await;
-    };
-    let down = async {
-        while let Some(bytes) = stream.recv().await {
-            if to.write_all(&bytes).await.is_err() {
-                return;
-            }
-        }
-        // The work learns that nothing more comes.
-        drop(to.shutdown().await);
-    };
+    let (from, to) = theirs.into_split();
     let worked = async { tokio::task::spawn_blocking(work).await };
     let mut done = pin!(worked);
     let ended = {
-        let mut pumps = pin!(async { tokio::join!(up, down) });
+        let mut pumps = pin!(carry(stream, from, to, Bytes::new()));
         tokio::select! {
             ended = &mut done => {
                 // What it said last is on its way.
                 drop(timeout(PARTING, &mut pumps).await);
                 ended
             }
-            _ = &mut pumps => match timeout(PARTING, &mut done).await {
+            () = &mut pumps => match timeout(PARTING, &mut done).await {
                 Ok(ended) => ended,
                 Err(_) => return Err(Ended::Broken),
             },

@@ -4,14 +4,12 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use boxery_wire::Whose;
-use bytes::BytesMut;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
+use crate::carry::carry;
 use crate::jobs::connect_port;
 use crate::{RemoteError, Way};
 
-const CHUNK: usize = 64 * 1024;
 /// How many ports above a taken one are tried before any free one is taken.
 const NEAR: u16 = 100;
 /// What an ordinary user can't listen below, mostly; 80 becomes 8080, 443 becomes 8443.
@@ -82,7 +80,9 @@ impl Forward {
             drop(socket.set_nodelay(true));
             match connect_port(way, self.port, self.whose.clone()).await {
                 Ok((stream, first)) => {
-                    open.spawn(carry(socket, stream, first.into_rest()));
+                    let (from, to) = socket.into_split();
+                    let first = first.into_rest().freeze();
+                    open.spawn(async move { carry(&stream, from, to, first).await });
                 }
                 Err(error) => say(&error),
             }
@@ -100,36 +100,6 @@ fn candidates(port: u16) -> impl Iterator<Item = u16> {
     let first = (base != port).then_some(port);
     let near = base..=base.saturating_add(NEAR);
     first.into_iter().chain(near).chain([0])
-}
-
-/// Both directions, each closed by itself.
-async fn carry(socket: TcpStream, stream: crate::link::Stream, first: BytesMut) {
-    let (mut from, mut to) = socket.into_split();
-    let up = async {
-        loop {
-            let mut bytes = BytesMut::with_capacity(CHUNK);
-            match from.read_buf(&mut bytes).await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => break,
-            }
-            if stream.send_bytes(bytes.freeze()).await.is_err() {
-                return;
-            }
-        }
-        stream.finish().await;
-    };
-    let down = async {
-        if !first.is_empty() && to.write_all(&first).await.is_err() {
-            return;
-        }
-        while let Some(bytes) = stream.recv().await {
-            if to.write_all(&bytes).await.is_err() {
-                return;
-            }
-        }
-        drop(to.shutdown().await);
-    };
-    tokio::join!(up, down);
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! is an error, never a command started elsewhere.
 
 mod boot;
+mod carry;
 pub mod copy;
 pub mod daemon;
 pub mod doctor;

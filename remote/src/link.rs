@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use boxery_wire as wire;
+use boxery_wire::{self as wire, Reply};
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -63,12 +63,21 @@ impl Link {
             .unwrap_or(Err(RemoteError::Lost))?;
         stream.finish().await;
         match reply {
-            wire::Reply::Hello(machine) if machine.machine_id == known => Ok(()),
-            wire::Reply::Hello(machine) => Err(RemoteError::OtherMachine {
+            Reply::Hello(machine) if machine.machine_id == known => Ok(()),
+            Reply::Hello(machine) => Err(RemoteError::OtherMachine {
                 known: known.to_owned(),
                 found: machine.machine_id,
             }),
-            _ => Err(RemoteError::Helper {
+            Reply::Started
+            | Reply::Attached { .. }
+            | Reply::Failed(_)
+            | Reply::Jobs(_)
+            | Reply::Ended(_)
+            | Reply::Ports(_)
+            | Reply::SetUp(_)
+            | Reply::Left(_)
+            | Reply::Target(_)
+            | Reply::Source(_) => Err(RemoteError::Helper {
                 detail: "it didn't say which machine it is on".to_owned(),
             }),
         }
