@@ -41,7 +41,9 @@ fn write(user: &GitUser, folder: &Path, run: RunId) -> io::Result<PathBuf> {
     let state = folder.parent().and_then(Path::parent);
     let state = state.ok_or(io::ErrorKind::NotFound)?;
     let text = text(user);
-    let name = format!("gitconfig-{:016x}", digest(text.as_bytes()));
+    // Tells the files of several laptops apart; what stands in one is compared.
+    let digest = blake3::hash(text.as_bytes()).to_hex();
+    let name = format!("gitconfig-{}", &digest[..16]);
     let file = state.join(&name);
     if !std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) {
         folder::replace_by(state, &name, &format!("{name}.{run}"), text.as_bytes())?;
@@ -79,11 +81,4 @@ fn quote(value: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-/// Tells the files of several laptops apart (FNV-1a); what stands in one is compared.
-fn digest(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
-        (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

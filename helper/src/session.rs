@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -106,14 +107,12 @@ impl Session {
     /// Keep what the command told at its end, which began in the folder `began`.
     pub(crate) fn end(&mut self, told: Told, began: &Path) -> io::Result<()> {
         let asked = self.asked.as_ref().is_some_and(|asked| {
-            use std::os::unix::ffi::OsStrExt as _;
             let asked = Path::new(std::ffi::OsStr::from_bytes(asked));
             fs::canonicalize(asked).is_ok_and(|asked| asked.as_os_str().as_bytes() == told.folder)
         });
         self.state.folder = if asked {
             None
         } else {
-            use std::os::unix::ffi::OsStrExt as _;
             // Under the name that it was entered by.
             let same = fs::canonicalize(began)
                 .is_ok_and(|began| began.as_os_str().as_bytes() == told.folder);
