@@ -307,20 +307,28 @@ pub fn replace(path: &Utf8Path, line: &str) -> Result<(), RemoteError> {
     };
     let name = line.split(' ').next().unwrap_or_default();
     let old = match fs::read(path) {
-        Ok(old) => String::from_utf8_lossy(&old).into_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Ok(old) => old,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(source) => return Err(failed(source)),
     };
-    let names_it = |line: &&str| {
+    let names_it = |line: &[u8]| {
+        let line = String::from_utf8_lossy(line);
         let first = line.split_ascii_whitespace().next().unwrap_or_default();
         !first.starts_with(['#', '@']) && matches(first, name)
     };
-    let kept: Vec<&str> = old.lines().filter(|line| !names_it(line)).collect();
+    // With its end each, so that what stays keeps every byte.
+    let lines = old.split_inclusive(|byte| *byte == b'\n');
+    let mut text = lines
+        .filter(|line| !names_it(line))
+        .collect::<Vec<_>>()
+        .concat();
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    text.extend([line.as_bytes(), b"\n"].concat());
     let folder = path.parent().unwrap_or(Utf8Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    for line in kept.into_iter().chain([line]) {
-        writeln!(file, "{line}").map_err(failed)?;
-    }
+    file.write_all(&text).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     let persisted = file.persist(path);
     persisted.map_err(|error| failed(error.error))?;
@@ -439,5 +447,17 @@ mod tests {
             fs::read_to_string(&path).unwrap(),
             format!("# mine\n[dev]:2222 {B}\nother {B}\n@revoked dev {B}\ndev {A}\n")
         );
+    }
+
+    #[test]
+    fn what_a_replaced_key_leaves_keeps_every_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::try_from(folder.path().join("known_hosts")).unwrap();
+        let kept = [b"# J\xf6rg\r\n\n  other ", B.as_bytes(), b" a\xff\r\nlast "].concat();
+        let old = [&kept[..], b"x\ndev ", B.as_bytes(), b" \xfe"].concat();
+        std::io::Write::write_all(&mut fs::File::create(&path).unwrap(), &old).unwrap();
+        replace(&path, &format!("dev {A}")).unwrap();
+        let want = [&kept[..], b"x\ndev ", A.as_bytes(), b"\n"].concat();
+        assert_eq!(fs::read(&path).unwrap(), want);
     }
 }
