@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::greeting::{Offered, PortsWish};
 use super::pool::Pool;
@@ -15,6 +16,10 @@ use crate::{Announced, Offer, Route, Way};
 /// A session of which nothing is known is asked about once, when the call that
 /// brought it is likely over.
 const LATER: Duration = Duration::from_millis(500);
+
+/// For how long a session is remembered that has no listener: what it was told of isn't
+/// told again.
+const MEMORY: Duration = Duration::from_mins(30);
 
 /// Everything that is offered.
 #[derive(Default)]
@@ -28,6 +33,8 @@ struct Kept {
     offers: watch::Receiver<Option<Vec<Offer>>>,
     /// Which were told to a client.
     told: HashSet<(u16, u16)>,
+    /// When a client last asked.
+    asked: Instant,
     keeping: JoinHandle<()>,
 }
 
@@ -45,8 +52,10 @@ impl Offers {
         wish: &PortsWish,
     ) -> watch::Receiver<Option<Vec<Offer>>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        trim(&mut kept);
         let known = kept.entry(key(wish));
         let entry = known.or_insert_with(|| begin(pool, wish, Duration::ZERO));
+        entry.asked = Instant::now();
         if entry.keeping.is_finished() {
             let told = std::mem::take(&mut entry.told);
             *entry = begin(pool, wish, Duration::ZERO);
@@ -80,8 +89,10 @@ impl Offers {
     pub(super) fn news(&self, pool: &Arc<Pool>, wish: &PortsWish) -> Vec<Announced> {
         {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            trim(&mut kept);
             let known = kept.entry(key(wish));
-            known.or_insert_with(|| begin(pool, wish, LATER));
+            let entry = known.or_insert_with(|| begin(pool, wish, LATER));
+            entry.asked = Instant::now();
         }
         self.tell(wish)
     }
@@ -121,6 +132,11 @@ impl Offers {
     }
 }
 
+/// Forget sessions whose last listener is gone and that nobody asks about any more.
+fn trim(kept: &mut HashMap<String, Kept>) {
+    kept.retain(|_, entry| !entry.keeping.is_finished() || entry.asked.elapsed() < MEMORY);
+}
+
 fn key(wish: &PortsWish) -> String {
     serde_json::to_string(&(&wish.route, &wish.wanted)).unwrap_or_default()
 }
@@ -138,10 +154,47 @@ fn begin(pool: &Arc<Pool>, wish: &PortsWish, after: Duration) -> Kept {
         vm: wish.route.vm.clone(),
         offers,
         told: HashSet::new(),
+        asked: Instant::now(),
         keeping,
     }
 }
 
 fn way(pool: &Arc<Pool>, route: &Route) -> Arc<Way> {
     Arc::new(Way::pooled(route.clone(), Arc::clone(pool)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_session_without_listeners_is_forgotten_and_not_at_once() {
+        let (_, offers) = watch::channel(None);
+        let entry = |keeping, asked| Kept {
+            vm: "dev".to_owned(),
+            offers: offers.clone(),
+            told: HashSet::new(),
+            asked,
+            keeping,
+        };
+        let now = Instant::now();
+        let Some(long_ago) = now.checked_sub(MEMORY) else {
+            panic!("this machine was started a moment ago");
+        };
+        let lives = tokio::spawn(std::future::pending());
+        let over = [tokio::spawn(async {}), tokio::spawn(async {})];
+        while !over.iter().all(JoinHandle::is_finished) {
+            tokio::task::yield_now().await;
+        }
+        let [young, old] = over;
+        let mut kept = HashMap::from([
+            ("lives".to_owned(), entry(lives, long_ago)),
+            ("young".to_owned(), entry(young, now)),
+            ("old".to_owned(), entry(old, long_ago)),
+        ]);
+        trim(&mut kept);
+        let mut names: Vec<&str> = kept.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["lives", "young"]);
+    }
 }
