@@ -245,3 +245,118 @@ async fn nothing_is_written_outside_of_the_target(#[case] path: &str) {
     assert!(matches!(taken, Taken::Failed { .. }), "{taken:?}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
+
+/// A file of a copy, as it is announced.
+fn file(path: &str, size: u64) -> Item {
+    Item::File {
+        path: path.into(),
+        mode: 0o644,
+        size,
+        modified: 7,
+    }
+}
+
+#[rstest]
+#[case::small(4000)]
+#[case::one_that_is_taken_up(RESUMED + 4000)]
+#[tokio::test]
+async fn two_copies_of_one_file_at_once_share_nothing(#[case] size: u64) {
+    let home = Home::new();
+    let helper = home.connect().await;
+    let to = home.path().join("to");
+    let bytes = numbered(u32::try_from(size).unwrap());
+    let (head, rest) = bytes.split_at(3000);
+    let mut talks = Vec::new();
+    for _ in 0..2 {
+        let mut talk = put(&helper, &to, Kind::Other).await;
+        talk.stream.send_message(&file("", size)).await.unwrap();
+        let mut have = 0;
+        if size >= RESUMED {
+            let Taken::Have(there) = talk.next().await.unwrap() else {
+                panic!("it says how much it has");
+            };
+            have = usize::try_from(there).unwrap();
+        }
+        // The second one goes on from what the first one has.
+        let goes_on = size >= RESUMED && !talks.is_empty();
+        assert_eq!(have, if goes_on { head.len() } else { 0 });
+        let begun = Item::Data(head[have.min(head.len())..].into());
+        talk.stream.send_message(&begun).await.unwrap();
+        helper.connection.ping().await.unwrap();
+        crate::support::eventually("what was sent is written", || {
+            let entries = fs::read_dir(home.path()).unwrap().flatten();
+            let halves = entries.filter(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                name.starts_with(".to.boxery") && entry.metadata().unwrap().len() == 3000
+            });
+            halves.count() == talks.len() + 1
+        })
+        .await;
+        talks.push(talk);
+    }
+    for mut talk in talks {
+        for item in [Item::Data(rest.into()), Item::End] {
+            talk.stream.send_message(&item).await.unwrap();
+        }
+        assert_eq!(talk.next::<Taken>().await.unwrap(), Taken::Done);
+        assert!(fs::read(&to).unwrap() == bytes);
+    }
+    let entries = fs::read_dir(home.path()).unwrap().flatten();
+    let mut left = entries.filter(|entry| entry.file_name().to_string_lossy().contains("boxery-"));
+    assert!(left.next().is_none());
+}
+
+#[rstest]
+#[case::top("", 0o555)]
+#[case::inner("inner", 0o500)]
+#[tokio::test]
+async fn a_folder_that_a_broken_copy_had_opened_is_closed_again(
+    #[case] path: &str,
+    #[case] mode: u32,
+) {
+    let home = Home::new();
+    let to = home.path().join("to");
+    let within = to.join(path);
+    let mode_of = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    let below = |name: &str| Path::new(path).join(name).to_str().unwrap().to_owned();
+    for round in 0..3 {
+        let helper = home.connect().await;
+        // As whoever goes on with a copy asks for it.
+        let (path_of_all, name, kind) = (blob(&to), None, Kind::Folder);
+        let request = Request::Put {
+            path: path_of_all,
+            name,
+            kind,
+        };
+        let talk = begin(&helper, &request).await;
+        let mut items = vec![Item::Folder {
+            path: "".into(),
+            mode: if path.is_empty() { mode } else { 0o755 },
+        }];
+        if !path.is_empty() {
+            let path = path.into();
+            items.push(Item::Folder { path, mode });
+        }
+        items.extend([file(&below("a"), 1), Item::Data("x".into())]);
+        items.push(file(&below("b"), 2));
+        if round < 2 {
+            // It breaks off in the middle of a file, before the end that closes folders.
+            items.push(Item::Data("y".into()));
+        } else {
+            items.extend([Item::Data("yz".into()), Item::End]);
+        }
+        for item in items {
+            talk.stream.send_message(&item).await.unwrap();
+        }
+        if round < 2 {
+            crate::support::eventually("the first file", || within.join("a").exists()).await;
+            helper.cut().await;
+            crate::support::eventually("the folder is closed", || mode_of(&within) == mode).await;
+            continue;
+        }
+        let mut talk = talk;
+        assert_eq!(talk.next::<Taken>().await.unwrap(), Taken::Done);
+        assert_eq!(mode_of(&within), mode);
+        assert_eq!(fs::read(within.join("b")).unwrap(), b"yz");
+    }
+}

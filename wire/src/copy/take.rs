@@ -5,9 +5,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, renameat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, fchmod, flock, mkdirat, openat, renameat, symlinkat,
+    unlinkat,
+};
 use rustix::io::Errno;
 
 use super::folder::{enter, place};
@@ -36,7 +40,14 @@ pub fn take(
         locked: Vec::new(),
         held: Vec::new(),
     };
-    match taker.everything() {
+    let taken = taker.everything();
+    if taken.is_err() {
+        // The file that was on its way is let go of first; whoever tries again opens the
+        // folders again.
+        taker.coming = Coming::Nothing;
+        drop(taker.lock());
+    }
+    match taken {
         Ok(()) => talk.say(&Taken::Done).map_err(Trouble::Broken),
         Err(Trouble::Here { path, source }) => {
             let failed = Taken::Failed {
@@ -252,12 +263,14 @@ impl Taker<'_, '_> {
         };
         // The folder of the target may be reached by a link, it itself may not be one.
         let made = enter(&folder, &name)?;
-        if is_new {
+        let has = rustix::fs::fstat(&made)?.st_mode & 0o777;
+        // An earlier try made it: one that was killed left it open, another one locked.
+        let left_open = !path.is_empty() && has == open;
+        let left_locked = has == mode;
+        if is_new || (left_locked && mode != open) {
             fchmod(&made, Mode::from_raw_mode(open))?;
         }
-        // One that an earlier try left open gets its own at the end too.
-        let left_open = || rustix::fs::fstat(&made).is_ok_and(|stat| stat.st_mode & 0o777 == open);
-        if mode != open && (is_new || (!path.is_empty() && left_open())) {
+        if mode != open && (is_new || left_open || left_locked) {
             self.locked.push((path.to_vec(), mode));
         }
         (self.watch)(Step::Placed(path));
@@ -312,26 +325,23 @@ impl Half {
         // The same name means the same file: size and time are in it. A name that has
         // no room beside them says less.
         let kept = size >= RESUMED && name.len() <= KEPT;
+        let start = [b".", &name[..name.len().min(KEPT)]].concat();
         let suffix = format!(".boxery-{size:x}-{modified:x}");
-        let temporary = [b".", &name[..name.len().min(KEPT)], suffix.as_bytes()].concat();
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(
-            &folder,
-            temporary.as_slice(),
-            flags | OFlags::NONBLOCK,
-            Mode::from_raw_mode(0o600),
-        )?;
-        let file = File::from(file);
-        let metadata = file.metadata()?;
-        if !metadata.is_file() || metadata.nlink() != 1 {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        let position = if kept && metadata.len() <= size {
-            metadata.len()
+        let usual = [&start[..], suffix.as_bytes()].concat();
+        let (temporary, file, alone) = match own(&folder, &usual)? {
+            Some(file) => (usual, file, true),
+            // Somebody copies the same file at this moment, or began to over a connection
+            // that died without a word. What came of it is of use here, too.
+            None => another(&folder, &start, kept.then_some(usual.as_slice()))?,
+        };
+        let position = file.metadata()?.len();
+        let position = if kept && position <= size {
+            position
         } else {
             file.set_len(0)?;
             0
         };
+        let kept = kept && alone;
         Ok(Self {
             path: path.to_vec(),
             folder,
@@ -376,6 +386,56 @@ impl Half {
         let (folder, temporary) = (&self.folder, self.temporary.as_slice());
         Ok(renameat(folder, temporary, folder, self.name.as_slice())?)
     }
+}
+
+/// Open a file that comes, for this process alone; `None` while another one has it.
+fn own(folder: &OwnedFd, name: &[u8]) -> io::Result<Option<File>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let mode = Mode::from_raw_mode(0o600);
+        let file = File::from(openat(folder, name, flags | OFlags::NONBLOCK, mode)?);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.nlink() > 1 {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        // Where there are no locks it is taken as before.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Ok(None);
+        }
+        // Whoever had it may have given it its name meanwhile.
+        let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        let ours = rustix::fs::fstat(&file)?;
+        if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)) {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// A file of a name that nobody else has, with what there is of `usual`, which isn't of
+/// use the next time.
+fn another(
+    folder: &OwnedFd,
+    start: &[u8],
+    usual: Option<&[u8]>,
+) -> io::Result<(Vec<u8>, File, bool)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (name, mut file) = loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let suffix = format!(".boxery-of-{}-{number}", std::process::id());
+        let name = [start, suffix.as_bytes()].concat();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match openat(folder, name.as_slice(), flags, Mode::from_raw_mode(0o600)) {
+            Err(Errno::EXIST) => {}
+            opened => break (name, File::from(opened?)),
+        }
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Some(usual) = usual
+        && let Ok(there) = openat(folder, usual, flags, Mode::empty())
+    {
+        io::copy(&mut File::from(there), &mut file)?;
+    }
+    Ok((name, file, false))
 }
 
 impl Drop for Half {
