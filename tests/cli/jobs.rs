@@ -47,6 +47,21 @@ fn a_job_outlives_its_caller_and_keeps_output_and_status() {
             .run(&["jobs", "wait", &job, "dev"])
             .starts_with("exit: 5\n")
     );
+    let end = serde_json::json!({
+        "vm": "dev", "job": job, "ended": true, "exit": 5, "state": "ended with 5",
+    });
+    let mut whole = end.clone();
+    for (name, value) in [("stdout", "out\nmore\n"), ("stderr", "err\n")] {
+        whole[name] = value.into();
+    }
+    whole["skipped_bytes"] = 0.into();
+    for (verb, code, want) in [("wait", 5, &end), ("tail", 0, &whole)] {
+        let told = sandbox.boxery(["jobs", verb, short, "dev", "--json"]);
+        let told = { told }.output().unwrap();
+        assert_eq!(told.status.code(), Some(code));
+        let said: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(said, *want);
+    }
     let list = sandbox.run(&["jobs", "list", "dev"]);
     assert!(list.contains(&format!("{short}  ended with 5")), "{list}");
     let unknown = sandbox.run(&["jobs", "wait", "0000", "dev"]);

@@ -85,6 +85,14 @@ fn status(outcome: Outcome) -> u8 {
     }
 }
 
+/// What a verb says of a job's end, as one JSON object.
+fn as_json(vm: &VmName, job: JobId, outcome: Option<Outcome>) -> serde_json::Value {
+    serde_json::json!({
+        "vm": vm, "job": job.to_string(), "ended": outcome.is_some(),
+        "exit": outcome.map(status), "state": outcome.map(words),
+    })
+}
+
 /// How a command ended, in words.
 fn words(outcome: Outcome) -> String {
     match outcome {

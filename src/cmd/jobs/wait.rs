@@ -2,7 +2,7 @@
 
 use boxery_remote::jobs;
 
-use super::{Named, status};
+use super::{Named, as_json, status};
 use crate::app::App;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -13,6 +13,9 @@ use crate::reach;
 pub(crate) struct Args {
     #[command(flatten)]
     named: Named,
+    /// Print one JSON object too
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
@@ -21,6 +24,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         let end = jobs::wait(&way, job)
             .await
             .map_err(|error| reach::failure(&name, error))?;
+        if args.json {
+            app.ui.line(as_json(&name, job, Some(end.outcome)));
+        }
         Ok(Exit::Command(status(end.outcome)))
     })?
 }
