@@ -82,9 +82,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let config = app.config()?;
     let plan = plan(args, app, &config)?;
     let vm = config.vm(&plan.vm)?;
-    if let Some(ticket) = &plan.ticket {
-        app.record(&event(Kind::TicketTaken, &plan, Some(ticket)));
-    }
 
     let mut notes = Vec::new();
     if vm.is_embedded() {
@@ -134,7 +131,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             listener: Some(listener),
             ..RunRequest::default()
         };
-        let mut started = event(Kind::RunStarted, &plan, plan.ticket.as_ref());
+        let mut started = event(Kind::RunStarted, &plan.vm, plan.ticket.as_ref());
         started.detail.clone_from(&plan.policy.detail);
         app.record(&started);
         let end = if args.json {
@@ -147,7 +144,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             run_streaming(app, &plan, &request, &ports).await
         };
         drop(terminal);
-        let mut ended = event(Kind::RunEnded, &plan, plan.ticket.as_ref());
+        let mut ended = event(Kind::RunEnded, &plan.vm, plan.ticket.as_ref());
         match &end {
             Ok(end) => {
                 ended.exit = Some(i32::from(end.exit.code()));
@@ -238,6 +235,10 @@ fn plan(args: &Args, app: &App, config: &Config) -> Result<Plan, Failure> {
             .hint(format!("`boxery run {name} -- COMMAND [ARG…]`")));
     }
     let ticket = take_ticket(app, &name, args.cwd.as_ref(), &argv)?;
+    if ticket.is_some() {
+        // Before anything refuses the run: the ticket is used up then, too.
+        app.record(&event(Kind::TicketTaken, &name, ticket.as_ref()));
+    }
     let policy = clear(
         app,
         config,
@@ -494,9 +495,9 @@ fn closing_notes(plan: &Plan, args: &Args, end: RunEnd) -> Vec<String> {
     notes
 }
 
-fn event(kind: Kind, plan: &Plan, ticket: Option<&Ticket>) -> Event {
+fn event(kind: Kind, vm: &VmName, ticket: Option<&Ticket>) -> Event {
     let mut event = Event::new(env::now(), kind);
-    event.vm = Some(plan.vm.to_string());
+    event.vm = Some(vm.to_string());
     if let Some(ticket) = ticket {
         event.agent = Some(ticket.agent.to_string());
         event.session = ticket.session.as_ref().map(ToString::to_string);

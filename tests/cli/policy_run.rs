@@ -102,6 +102,10 @@ fn a_policy_that_changed_between_hook_and_run_refuses_the_run(
         said(&output)
     );
     assert_eq!(details(&scene, "run_refused").len(), 1);
+    // Its ticket is used up, which is on record, and there for no second time.
+    assert_eq!(details(&scene, "ticket_taken").len(), 1);
+    start(&scene, &text);
+    assert_eq!(details(&scene, "ticket_taken").len(), 1);
     // The same call once more is judged by the policy as it is now.
     let again = start(&scene, &rewritten(&scene, "echo ran"));
     assert_eq!(
