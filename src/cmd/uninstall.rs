@@ -37,6 +37,14 @@ pub(crate) struct Args {
     purge: bool,
 }
 
+/// Removes by hand on a VM what its helper would: where that itself may lie, and what
+/// runs left.
+const THERE: &str = "rm -rf ~/.cache/boxery ~/.boxery ~/.local/state/boxery \
+    \"${XDG_CACHE_HOME:-$HOME/.cache}/boxery\" \
+    \"${XDG_RUNTIME_DIR:-/run/user/$(id -u)}/boxery\" \
+    /var/tmp/boxery-$(id -u) /tmp/boxery-$(id -u) /dev/shm/boxery-$(id -u) \
+    /var/tmp/boxery-$(id -un) /tmp/boxery-$(id -un) /dev/shm/boxery-$(id -un)";
+
 /// What could not be removed, and what to do about it.
 struct Left {
     what: String,
@@ -48,6 +56,8 @@ struct Found {
     hooks: Vec<(&'static dyn Adapter, Utf8PathBuf)>,
     pins: usize,
     vms: Vec<(VmName, Vm)>,
+    /// The configuration can't be read, which may name more.
+    unread: bool,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
@@ -93,22 +103,34 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             by_hand: "end the process `boxery daemon serve`".to_owned(),
         });
     }
+    let mut unreached: Vec<&str> = found.unread.then_some("each VM").into_iter().collect();
     for (name, vm) in &found.vms {
         if let Err(why) = leave(app, name, vm) {
             left.push(Left {
                 what: format!("boxery's helper on {name}: {why}"),
-                by_hand: format!(
-                    "on {name}: rm -rf ~/.cache/boxery ~/.local/state/boxery /var/tmp/boxery-*"
-                ),
+                by_hand: format!("on {name}: {THERE}"),
             });
+            unreached.push(name.as_str());
         } else {
             app.ui
                 .say(format_args!("removed boxery's helper from {name}"));
         }
     }
     let mut folders = vec![&app.env.state];
-    if args.purge {
+    if args.purge && unreached.is_empty() {
         folders.push(&app.env.config);
+    } else if args.purge {
+        left.push(Left {
+            what: format!(
+                "{}, which says how to reach {}",
+                app.env.config,
+                unreached.join(", ")
+            ),
+            by_hand: format!(
+                "`boxery uninstall --purge` once more when that can be done, or rm -rf {}",
+                app.env.config
+            ),
+        });
     }
     for folder in folders {
         match fs::remove_dir_all(folder) {
@@ -154,13 +176,15 @@ fn look(app: &App, left: &mut Vec<Left>) -> Result<Found, Failure> {
             }),
         }
     }
+    let mut unread = false;
     let vms = match app.config() {
         Ok(config) => config.vm.into_iter().collect(),
         Err(failure) => {
             left.push(Left {
                 what: format!("helpers on VMs: {}", failure.one_line()),
-                by_hand: "on each VM: rm -rf ~/.cache/boxery ~/.local/state/boxery".to_owned(),
+                by_hand: format!("on each VM: {THERE}"),
             });
+            unread = true;
             Vec::new()
         }
     };
@@ -168,6 +192,7 @@ fn look(app: &App, left: &mut Vec<Left>) -> Result<Found, Failure> {
         hooks,
         pins: app.pins().list().map_or(0, |pins| pins.len()),
         vms,
+        unread,
     })
 }
 

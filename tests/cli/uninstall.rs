@@ -163,3 +163,37 @@ fn what_could_not_be_removed_is_listed_with_what_to_do() {
             .starts_with("exit: 0\n")
     );
 }
+
+#[test]
+fn a_purge_keeps_what_says_how_an_unreached_vm_is_reached_and_says_how_to_clean_it() {
+    let scene = Scene::new();
+    let config = scene.config().join("config.toml");
+    let known = read(&config);
+    // Its server listens no more under this number.
+    let (before, rest) = known.split_once("@127.0.0.1:").unwrap();
+    let (_, after) = rest.split_once('"').unwrap();
+    fs::write(&config, format!("{before}@127.0.0.1:1\"{after}")).unwrap();
+    let said = scene.run(&["uninstall", "--yes", "--purge"]);
+    assert!(said.starts_with("exit: 1\n"), "{said}");
+    assert!(said.contains("which says how to reach dev"), "{said}");
+    assert!(config.exists() && !scene.state().exists(), "{said}");
+    assert!(!scene.there().is_empty());
+
+    let line = said
+        .lines()
+        .find_map(|line| line.split_once("by hand: on dev: "));
+    let (_, by_hand) = line.unwrap();
+    let cleaned = Command::new("sh")
+        .args(["-c", by_hand])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", scene.vm.dir().with_file_name("home"))
+        .status();
+    assert!(cleaned.unwrap().success(), "{by_hand}");
+    assert_eq!(scene.there(), Vec::<PathBuf>::new());
+
+    fs::write(&config, known).unwrap();
+    let again = scene.run(&["uninstall", "--yes", "--purge"]);
+    assert!(again.starts_with("exit: 0\n"), "{again}");
+    assert!(!scene.config().exists());
+}
