@@ -148,11 +148,13 @@ fn a_jobs_port_is_here_as_long_as_it_listens(#[values("native", "system")] pipe:
     assert_eq!(session.call("dev"), "");
 }
 
-#[test]
-fn two_sessions_on_one_number_get_two_ports_and_each_is_told_its_own() {
+#[rstest]
+fn two_sessions_on_one_number_get_two_ports_and_each_is_told_its_own(
+    #[values("native", "system")] pipe: &str,
+) {
     let sandbox = Sandbox::new();
-    let one = Vm::start_apart(&sandbox, "one", "native");
-    let two = Vm::start_apart(&sandbox, "two", "native");
+    let one = Vm::start_apart(&sandbox, "one", pipe);
+    let two = Vm::start_apart(&sandbox, "two", pipe);
     let (first, second) = (
         Session {
             sandbox: &sandbox,
@@ -166,9 +168,9 @@ fn two_sessions_on_one_number_get_two_ports_and_each_is_told_its_own() {
         },
     );
     let port = free_port();
-    let (_, told_first) = first.serve("one", "0.0.0.0", port, "1:");
+    let (job_one, told_first) = first.serve("one", "0.0.0.0", port, "1:");
     wait_for(&sandbox, 1);
-    let (_, told_second) = second.serve("two", "0.0.0.0", port, "2:");
+    let (job_two, told_second) = second.serve("two", "0.0.0.0", port, "2:");
     let offers = wait_for(&sandbox, 2);
     let local = offers[1]["local"]
         .as_u64()
@@ -180,6 +182,30 @@ fn two_sessions_on_one_number_get_two_ports_and_each_is_told_its_own() {
     assert_eq!(told_first + &first.call("one"), line("one", port, port));
     assert_eq!(told_second + &second.call("two"), line("two", port, local));
     assert_eq!(first.call("one"), "");
+    // In its VM each has the number that it asked for.
+    let text = format!("exec 3<>/dev/tcp/localhost/{port}; echo me >&3; cat <&3");
+    for (session, vm, want) in [(&first, "one", "1:me"), (&second, "two", "2:me")] {
+        let inside = session.run(&["run", vm, "--cwd", "/", "--", "bash", "-c", &text]);
+        let want = format!("exit: 0\n----- stdout\n{want}\n----- stderr\n");
+        assert_eq!(inside, want);
+    }
+    // Both survive that the links are cut.
+    one.cut();
+    two.cut();
+    for (local, want) in [(port, "1:again"), (local, "2:again")] {
+        assert_eq!(eventually("an answer", || ask(local, "again")), want);
+    }
+    assert_eq!(wait_for(&sandbox, 2), offers);
+    // Each goes with its listener alone.
+    for (session, vm, job, left) in [
+        (&first, "one", job_one, &offers[1..]),
+        (&second, "two", job_two, &[]),
+    ] {
+        let stopped = session.run(&["jobs", "stop", &job, vm]);
+        assert!(stopped.starts_with("exit: 0\n"), "{stopped}");
+        assert_eq!(wait_for(&sandbox, left.len()), left);
+    }
+    assert_eq!((ask(port, "x"), ask(local, "x")), (None, None));
 }
 
 #[test]
