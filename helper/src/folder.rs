@@ -237,7 +237,10 @@ fn is_young(begun: u64, now: u64) -> bool {
 
 /// Be the supervisor that [`connect`] reaches.
 pub(crate) fn listen(folder: &Path) -> io::Result<UnixListener> {
-    within(folder, || UnixListener::bind(CONTROL))
+    let listener = within(folder, || UnixListener::bind(CONTROL))?;
+    // Left, it says nothing that the socket doesn't.
+    drop(fs::remove_file(folder.join(BEGUN)));
+    Ok(listener)
 }
 
 /// Note that the supervisor of this run is over, and why nothing more is to be had.

@@ -43,6 +43,10 @@ const PACKAGES: &[&str] = &[
 /// Files with unsafe code, each with the reason.
 const UNSAFE: &[(&str, &str)] = &[
     (
+        "group/fork.rs",
+        "a process is started in a control group, which the standard library can't",
+    ),
+    (
         "keep.rs",
         "two descriptors are made inheritable between fork and exec",
     ),
