@@ -121,6 +121,8 @@ impl Watched {
                 progress.travelled += length;
             }
             Step::Hole(length) => progress.bytes += length,
+            // A folder that is only named again doesn't lead back.
+            Step::Placed(path) if self.is_behind(path) => {}
             Step::Placed(path) => {
                 self.placed = Some(path.to_vec());
                 self.sure = (progress.files, progress.bytes);
@@ -136,6 +138,14 @@ impl Watched {
                 }
             }
         }
+    }
+
+    /// Whether what lies at `path` was in place before, in the order of the walk.
+    fn is_behind(&self, path: &[u8]) -> bool {
+        let path_of = |bytes| Path::new(OsStr::from_bytes(bytes));
+        self.placed
+            .as_deref()
+            .is_some_and(|placed| path_of(path) < path_of(placed))
     }
 
     /// Back to what is sure.

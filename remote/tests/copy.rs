@@ -163,9 +163,12 @@ async fn a_copy_goes_on_where_its_link_broke(
     let (link, route) = sshd.behind_a_link(pipe);
     let way = Way::open(route, None, None).await.unwrap();
     let (there, from) = (folder(), folder().keep());
-    for (name, length) in [("a", 5_000_000), ("b", 50_000_000), ("c", 5_000_000)] {
+    // Whoever copies into the folder has to open it, and to close it in the end.
+    fs::create_dir(from.join("b")).unwrap();
+    for (name, length) in [("a", 5_000_000), ("b/b", 50_000_000), ("c", 5_000_000)] {
         write(&from.join(name), &numbered(length), 0o644);
     }
+    fs::set_permissions(from.join("b"), fs::Permissions::from_mode(0o555)).unwrap();
     let to = there.path().join("to");
     link.cut_after(45_000_000);
     let done = go(&way, &turn.journey(&from, &to)).await.unwrap();

@@ -8,6 +8,9 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+/// What whoever copies has to be able to do in a folder.
+pub(super) const OWNERS: u32 = 0o700;
+
 /// The folder that a path lies in, and its name there. The target itself has the
 /// empty path.
 pub(super) fn place(target: &Path, path: &[u8]) -> io::Result<(OwnedFd, Vec<u8>)> {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::folder::OWNERS;
 use super::{Step, Talk, Trouble, Watch};
 use crate::{Blob, Item, RESUMED, Taken};
 
@@ -41,7 +42,9 @@ pub fn send(
         // In the order of the walk, in which a folder comes before what is in it.
         let is_done = after.is_some_and(|after| path_of(after) >= relative.as_path());
         let sent = if is_done {
-            Ok(list(&path, &mut open))
+            sender
+                .announce(&path, name)
+                .map(|()| list(&path, &mut open))
         } else {
             sender.entry(&path, name, &mut open)
         };
@@ -145,6 +148,20 @@ impl Sender<'_, '_> {
                 Err(Trouble::Broken(io::ErrorKind::InvalidData.into()))
             }
             Err(error) => Err(Trouble::Broken(error)),
+        }
+    }
+
+    /// Name a folder again that whoever takes opens while something comes into it: it was
+    /// closed when the earlier try ended, or has to be at the end of this one.
+    fn announce(&mut self, path: &Path, name: &[u8]) -> Result<(), Trouble> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() && found.mode() & OWNERS != OWNERS => {
+                self.say(&Item::Folder {
+                    path: name.into(),
+                    mode: found.mode() & 0o7777,
+                })
+            }
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 

@@ -14,14 +14,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::folder::{enter, place};
+use super::folder::{OWNERS, enter, place};
 use super::{Step, Talk, Trouble, Watch};
 use crate::{Item, RESUMED, Taken};
 
 /// So much of a name is kept in the name of the file that comes.
 const KEPT: usize = 200;
-/// What whoever copies has to be able to do in a folder.
-const OWNERS: u32 = 0o700;
 
 /// Take everything up to the end, and say how it went. `refuse` says why something
 /// must not be written, by its path below the target.
