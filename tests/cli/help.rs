@@ -30,7 +30,7 @@ const VERBS: &[&str] = &[
     "jobs start [OPTIONS] [NAME] -- <COMMAND>...",
     "jobs stop <JOB> [NAME]",
     "jobs tail [OPTIONS] <JOB> [NAME]",
-    "jobs wait <JOB> [NAME]",
+    "jobs wait [OPTIONS] <JOB> [NAME]",
     "log [OPTIONS]",
     "log check [OPTIONS]",
     "man [OPTIONS] [VERB]...",
