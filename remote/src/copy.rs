@@ -122,11 +122,11 @@ impl Watched {
             }
             Step::Hole(length) => progress.bytes += length,
             // A folder that is only named again doesn't lead back.
-            Step::Placed(path) if self.is_behind(path) => {}
-            Step::Placed(path) => {
+            Step::Placed(path) if !is_before(path, self.placed.as_deref()) => {
                 self.placed = Some(path.to_vec());
                 self.sure = (progress.files, progress.bytes);
             }
+            Step::Placed(_) => {}
             Step::Left { path, why } => {
                 if progress.left.iter().all(|(known, _)| known != path) {
                     progress.left.push((path.to_vec(), why.to_owned()));
@@ -140,19 +140,17 @@ impl Watched {
         }
     }
 
-    /// Whether what lies at `path` was in place before, in the order of the walk.
-    fn is_behind(&self, path: &[u8]) -> bool {
-        let path_of = |bytes| Path::new(OsStr::from_bytes(bytes));
-        self.placed
-            .as_deref()
-            .is_some_and(|placed| path_of(path) < path_of(placed))
-    }
-
     /// Back to what is sure.
     fn broke(&mut self) {
         (self.progress.files, self.progress.bytes) = self.sure;
         self.progress.reconnected += 1;
     }
+}
+
+/// Whether `path` comes before `placed` in the order of the walk.
+fn is_before(path: &[u8], placed: Option<&[u8]>) -> bool {
+    let path_of = |bytes| Path::new(OsStr::from_bytes(bytes));
+    placed.is_some_and(|placed| path_of(path) < path_of(placed))
 }
 
 /// Copy, and when the connection breaks go on where it broke. `show` is told how far
