@@ -47,7 +47,9 @@ class Project:
         self.says("pin", pipe, "--drift", "sync")
 
     def says(self, *words, limit=300):
-        done = subprocess.run(self.place.command(*words), cwd=self.folder, env=self.place.environment, capture_output=True,
+        # Who enters a mount namespace is at its top.
+        there = ["sh", "-c", 'cd "$0" && exec "$@"', self.folder, self.place.boxery]
+        done = subprocess.run([*self.place.enter("laptop"), *there, *words], env=self.place.environment, capture_output=True,
                               stdin=subprocess.DEVNULL, timeout=limit)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -68,7 +70,8 @@ class Project:
 
 def edit(project, rng):
     """One random edit, as editors and people make them; its name."""
-    files = [path for path in project.files() if not os.path.islink(path)]
+    # What the runs write is theirs.
+    files = [path for path in project.files() if not os.path.islink(path) and not path.startswith(project.path("made/"))]
     how = rng.choice(("same size", "older", "saved", "new", "new", "renamed", "deleted", "mode", "link", "folder", "kind"))
     name = project.path(rng.choice(("", "src/", "src/deep/")) + "f%d" % rng.randrange(30))
     path = rng.choice(files) if files else name
