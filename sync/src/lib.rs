@@ -52,6 +52,7 @@ mod stage;
 mod state;
 mod store;
 pub mod talk;
+pub mod watch;
 
 pub use apply::{Applied, Applying, Left, Step, apply};
 #[cfg(feature = "laptop")]

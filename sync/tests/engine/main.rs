@@ -7,3 +7,4 @@ mod model;
 mod pair;
 mod reconcile;
 mod talk;
+mod watch;
