@@ -16,5 +16,6 @@ pub(crate) fn serve(talk: Talk, copy: &Path) -> io::Result<()> {
         machine.trim(),
         || talk.borrow_mut().hear(),
         |answer| talk.borrow_mut().say(answer),
+        |descriptor| talk.borrow().wait(descriptor),
     )
 }

@@ -11,8 +11,10 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::cmd::drift::target;
+use crate::cmd::run::cancelled;
 use crate::copy::{
-    Creation, Moved, Pair, Show, Wish, items, look_at, moved, open_ends, size, synchronise,
+    Creation, Happened, Moved, Pair, Show, Wish, items, keep_same, look_at, moved, open_ends, size,
+    synchronise,
 };
 use crate::env;
 use crate::error::Failure;
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// The VM; the pinned one by default
     #[arg(value_name = "NAME")]
     vm: Option<VmName>,
+    /// Keep both the same until this is ended with Ctrl-C
+    #[arg(long, conflicts_with_all = ["dry_run", "take", "allow_deletes"])]
+    watch: bool,
     /// Tell what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -72,20 +77,97 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let show = Show::of(app.ui, args.json);
     let report = reach::block_on(async {
         let way = reach::open(app, &vm, config.vm(&vm)?).await?;
+        if args.watch {
+            let mut teller = Teller::new(app, args, &pair);
+            let tell = |happened| teller.tell(happened);
+            tokio::select! {
+                never = keep_same(app, &pair, &way, &wish, show, tell) => match never {},
+                _ = cancelled() => return Ok(None),
+            }
+        }
         if args.dry_run {
-            return look_at(app, &pair, &way, &wish).await;
+            return look_at(app, &pair, &way, &wish).await.map(Some);
         }
         let ended = synchronise(app, &pair, &way, &wish, show.tell(app.ui)).await;
         if show == Show::Bar {
             app.ui.progress(None);
         }
-        ended
+        ended.map(Some)
     })??;
+    let Some(report) = report else {
+        return Ok(Exit::Done);
+    };
     Ok(if args.json {
         as_json(app, args, &pair, &report)
     } else {
         tell(app, args, &pair, &report)
     })
+}
+
+/// Tells what happens under `--watch`: what goes on is told once.
+struct Teller<'a> {
+    app: &'a App,
+    args: &'a Args,
+    pair: &'a Pair,
+    /// Whether a sync was told.
+    began: bool,
+    ends: Vec<(EntryPath, String)>,
+    failure: Option<String>,
+}
+
+impl<'a> Teller<'a> {
+    fn new(app: &'a App, args: &'a Args, pair: &'a Pair) -> Self {
+        Self {
+            app,
+            args,
+            pair,
+            began: false,
+            ends: Vec::new(),
+            failure: None,
+        }
+    }
+
+    fn tell(&mut self, happened: Happened) {
+        match happened {
+            Happened::Synced(report) => self.synced(&report),
+            Happened::Failed(failure) => {
+                let text = failure.one_line();
+                if self.failure.as_ref() != Some(&text) {
+                    self.say(&format!("not the same: {text}"));
+                    self.failure = Some(text);
+                }
+            }
+            Happened::Blind(why) => self.say(&format!(
+                "changes can't be watched, so both sides are compared every few seconds ({why})"
+            )),
+        }
+    }
+
+    fn synced(&mut self, report: &Report) {
+        let is_back = self.failure.take().is_some();
+        let ends = open_ends(report, self.pair.vm.as_str());
+        let nothing_moved = [Side::Vm, Side::Laptop]
+            .iter()
+            .all(|side| items(report, *side).is_empty());
+        let is_as_before = ends == self.ends && report.kept.is_empty();
+        if self.began && !is_back && nothing_moved && is_as_before {
+            return;
+        }
+        if self.args.json {
+            as_json(self.app, self.args, self.pair, report);
+        } else {
+            tell(self.app, self.args, self.pair, report);
+        }
+        (self.began, self.ends) = (true, ends);
+    }
+
+    fn say(&self, text: &str) {
+        if self.args.json {
+            self.app.ui.line(json!({"event": "note", "text": text}));
+        } else {
+            self.app.ui.say(text);
+        }
+    }
 }
 
 /// What answers a guard is for a person at a terminal.

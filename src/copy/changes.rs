@@ -64,13 +64,14 @@ pub(crate) fn items(report: &Report, side: Side) -> Vec<Item> {
         told.extend(change.path.folders());
     }
     let gone = renamed(&changes);
+    let goes: HashSet<&EntryPath> = gone.values().copied().collect();
     let mut items = Vec::new();
     for change in changes {
         if !has_content(change) && told.contains(&change.path) {
             continue;
         }
         let from = gone.get(&change.path).copied();
-        if gone.values().any(|from| **from == change.path) {
+        if goes.contains(&change.path) {
             continue;
         }
         items.push(Item {

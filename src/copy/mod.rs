@@ -15,6 +15,7 @@ mod make;
 mod pair;
 mod rules;
 mod show;
+mod watch;
 
 pub(crate) use around::Around;
 pub(crate) use changes::{Item, Moved, items, moved, open_ends};
@@ -27,3 +28,4 @@ pub(crate) use make::{Making, make};
 pub(crate) use pair::{Creation, Pair, Wish, forget_states};
 pub(crate) use rules::has_copy;
 pub(crate) use show::{Show, size};
+pub(crate) use watch::{Happened, keep_same};

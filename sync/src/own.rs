@@ -1,6 +1,5 @@
 //! The names that are boxery's own in a project or copy. They never count.
 
-#[cfg(feature = "laptop")]
 use crate::EntryPath;
 
 /// The name of the marker file at the top of each copy.
@@ -14,7 +13,6 @@ pub(crate) const INDEX: &str = ".boxery-index";
 
 /// What begins the name of everything that is boxery's own at the top of a tree.
 /// `.boxeryignore` is the user's.
-#[cfg(feature = "laptop")]
 const OWN: &[u8] = b".boxery-";
 
 /// What begins the name of a file that waits beside its place.
@@ -24,10 +22,11 @@ pub(crate) const BESIDE: &str = ".boxery-moving-";
 /// left half-way beside its place.
 #[cfg(feature = "laptop")]
 pub(crate) fn is_fenced_off(path: &EntryPath) -> bool {
+    is_own(path) || path.as_bytes().split(|b| *b == b'/').any(|c| c == b".git")
+}
+
+/// What is ours at the top, and what a sync left half-way beside its place.
+pub(crate) fn is_own(path: &EntryPath) -> bool {
     let mut components = path.as_bytes().split(|b| *b == b'/');
-    components.next().is_some_and(|top| top.starts_with(OWN))
-        || path
-            .as_bytes()
-            .split(|b| *b == b'/')
-            .any(|c| c == b".git" || c.starts_with(BESIDE.as_bytes()))
+    path.as_bytes().starts_with(OWN) || components.any(|c| c.starts_with(BESIDE.as_bytes()))
 }

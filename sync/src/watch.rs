@@ -17,11 +17,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::EntryPath;
+use crate::own::is_own;
 
 /// More changed paths than this aren't worth being told one by one.
 const MANY: usize = 20_000;
@@ -78,17 +80,17 @@ impl Watch {
         })
     }
 
-    /// Tell changes in `folder` (`None`: the top) from now on. Nothing is done if it
-    /// is watched already, or isn't a folder any more.
+    /// Tell changes in `folder` (`None`: the top) from now on. False if it is watched
+    /// already, or isn't a folder any more.
     ///
     /// Fails if the system's limit of watches is reached ([`is_limit`]).
-    pub fn folder(&mut self, folder: Option<&EntryPath>) -> io::Result<()> {
+    pub fn folder(&mut self, folder: Option<&EntryPath>) -> io::Result<bool> {
         let key = folder.cloned();
         if self.numbers.contains_key(&key) {
-            return Ok(());
+            return Ok(false);
         }
         let Some(number) = self.queue.add(folder)? else {
-            return Ok(());
+            return Ok(false);
         };
         // One folder under two names: the kernel has one number for both, so neither
         // name can be relied on.
@@ -99,7 +101,7 @@ impl Watch {
             self.forget_everything();
         }
         self.numbers.insert(key, number);
-        Ok(())
+        Ok(true)
     }
 
     /// This moment.
@@ -123,6 +125,14 @@ impl Watch {
             .iter()
             .filter(|(_, tick)| **tick >= moment.tick);
         Ok(Since::Paths(later.map(|(path, _)| path.clone()).collect()))
+    }
+
+    /// Whether anything changed from `moment` until now that a sync could be about.
+    pub fn has_news(&mut self, moment: Moment) -> io::Result<bool> {
+        Ok(match self.since(moment)? {
+            Since::Anything => true,
+            Since::Paths(paths) => paths.iter().any(is_news),
+        })
     }
 
     /// How many folders are watched.
@@ -218,6 +228,29 @@ impl Watch {
     }
 }
 
+/// Readable when there is something in the queue.
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// What in a repository's own folder tells of a commit, another branch or another index.
+const OF_GIT: &[&[u8]] = &[
+    b".git/COMMIT_EDITMSG",
+    b".git/HEAD",
+    b".git/index",
+    b".git/packed-refs",
+];
+
+fn is_news(path: &EntryPath) -> bool {
+    let bytes = path.as_bytes();
+    if bytes == b".git" || bytes.starts_with(b".git/") {
+        return OF_GIT.contains(&bytes);
+    }
+    !is_own(path)
+}
+
 /// Whether no more folders can be watched, or no more trees.
 pub fn is_limit(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -237,7 +270,7 @@ mod queue {
     use std::ffi::{OsStr, OsString};
     use std::io;
     use std::mem::MaybeUninit;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
     use std::os::unix::ffi::OsStrExt as _;
     use std::path::{Path, PathBuf};
 
@@ -318,6 +351,10 @@ mod queue {
             })
         }
 
+        pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+            self.descriptor.as_fd()
+        }
+
         /// Whether the top is still the folder that it was: nobody tells that a folder
         /// above it has another name now.
         pub(super) fn is_same(&self) -> bool {
@@ -384,6 +421,7 @@ mod queue {
     use std::convert::Infallible;
     use std::ffi::OsString;
     use std::io;
+    use std::os::fd::BorrowedFd;
     use std::path::Path;
 
     use crate::EntryPath;
@@ -405,6 +443,10 @@ mod queue {
                 io::ErrorKind::Unsupported,
                 "changes are watched on Linux only",
             ))
+        }
+
+        pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+            match self.0 {}
         }
 
         pub(super) fn is_same(&self) -> bool {

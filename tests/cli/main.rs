@@ -38,5 +38,6 @@ mod support;
 mod sync;
 mod sync_guards;
 mod sync_run;
+mod sync_watch;
 mod uninstall;
 mod vm;

@@ -170,9 +170,10 @@ async fn drive_own(socket: UnixStream) -> Round {
     sink.recv().await.unwrap();
     let bulk = began.elapsed();
     let unread = open(UNREAD).await;
-    let filling = tokio::task::spawn_local(async move {
-        while unread.send(vec![7; 128 * 1024]).await.is_ok() {}
-    });
+    let filling =
+        tokio::task::spawn_local(
+            async move { while unread.send(vec![7; 128 * 1024]).await.is_ok() {} },
+        );
     let began = Instant::now();
     for _ in 0..ECHOES {
         echo_own(&stream).await;
@@ -315,9 +316,7 @@ async fn drive_yamux(socket: UnixStream) -> Round {
     let bulk = began.elapsed();
     let mut unread = open(UNREAD).await;
     let filling =
-        tokio::task::spawn_local(
-            async move { while unread.write_all(&piece).await.is_ok() {} },
-        );
+        tokio::task::spawn_local(async move { while unread.write_all(&piece).await.is_ok() {} });
     let began = Instant::now();
     for _ in 0..ECHOES {
         echo_yamux(&mut stream).await;

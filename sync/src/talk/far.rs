@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -16,17 +17,20 @@ use crate::own::{EPOCH, INDEX, MARKER};
 use crate::plan::Change;
 use crate::root::Root;
 use crate::stage::{Stage, hash};
+use crate::watch::{LIMIT, Moment, Watch, is_limit};
 use crate::{Digest, Entry, EntryKind, EntryPath, Source, State, store};
 
 /// Answer until the laptop closes. The folder `copy` is the only one that is touched.
 ///
-/// `next` gives what the laptop asks, `say` sends the answers. An error of the disk is
-/// told before it ends the conversation.
+/// `next` gives what the laptop asks, `say` sends the answers; `wait` waits until the
+/// descriptor is readable or the laptop has said something more, and tells whether it
+/// has. An error of the disk is told before it ends the conversation.
 pub fn serve(
     copy: &Path,
     machine: &str,
     mut next: impl FnMut() -> io::Result<Ask>,
     mut say: impl FnMut(&Answer) -> io::Result<()>,
+    mut wait: impl FnMut(Option<BorrowedFd<'_>>) -> io::Result<bool>,
 ) -> io::Result<()> {
     let mut far = Far {
         copy,
@@ -37,9 +41,10 @@ pub fn serve(
         seen: StatIndex::default(),
         began: Began::now(),
         changes: Vec::new(),
+        watch: None,
         says: &mut say,
     };
-    let ended = far.talk(&mut next);
+    let ended = far.talk(&mut next, &mut wait);
     if let Err(error) = &ended {
         let trouble = Answer::Trouble {
             what: error.to_string(),
@@ -62,11 +67,21 @@ struct Far<'a> {
     seen: StatIndex,
     began: Began,
     changes: Vec<Change>,
+    /// Of this conversation alone, and from when on it is asked.
+    watch: Option<(Watch, Moment)>,
     says: &'a mut dyn FnMut(&Answer) -> io::Result<()>,
 }
 
 /// A marker that isn't whole yet.
 const NEW: &str = ".boxery-new";
+
+fn describe(error: &io::Error) -> String {
+    if is_limit(error) {
+        format!("{error}: the limit is {LIMIT}")
+    } else {
+        error.to_string()
+    }
+}
 
 fn unasked() -> io::Error {
     io::Error::new(
@@ -84,7 +99,11 @@ impl Far<'_> {
         self.root.as_ref().ok_or_else(unasked)
     }
 
-    fn talk(&mut self, next: &mut impl FnMut() -> io::Result<Ask>) -> io::Result<()> {
+    fn talk(
+        &mut self,
+        next: &mut impl FnMut() -> io::Result<Ask>,
+        wait: &mut impl FnMut(Option<BorrowedFd<'_>>) -> io::Result<bool>,
+    ) -> io::Result<()> {
         loop {
             match next()? {
                 Ask::Greet { marker, create } => self.greet(&marker, create)?,
@@ -126,6 +145,17 @@ impl Far<'_> {
                     store::write(&file, &epoch, store::Durability::OnDisk)?;
                     self.say(&Answer::Done)?;
                 }
+                Ask::Watch(folders) => {
+                    let watched = self.watch(&folders);
+                    self.say(&Answer::Watching {
+                        new: watched.as_ref().is_ok_and(|new| *new),
+                        why_not: watched.err().map(|error| describe(&error)),
+                    })?;
+                }
+                Ask::Await => {
+                    let woken = self.wait_for_news(wait)?;
+                    self.say(&Answer::Woken(woken))?;
+                }
                 Ask::Close => {
                     self.keep_index();
                     if let (Some(stage), Some(root)) = (self.stage.take(), &self.root) {
@@ -133,6 +163,45 @@ impl Far<'_> {
                     }
                     return self.say(&Answer::Done);
                 }
+            }
+        }
+    }
+
+    /// Whether any of them wasn't watched before.
+    fn watch(&mut self, folders: &[Option<EntryPath>]) -> io::Result<bool> {
+        if self.root.is_none() {
+            return Err(unasked());
+        }
+        if self.watch.is_none() {
+            let mut watch = Watch::open(self.copy, 0)?;
+            let now = watch.now()?;
+            self.watch = Some((watch, now));
+        }
+        let mut new = false;
+        if let Some((watch, _)) = &mut self.watch {
+            for folder in folders {
+                new |= watch.folder(folder.as_ref())?;
+            }
+        }
+        Ok(new)
+    }
+
+    /// Whether something changed; not if the laptop says something before.
+    fn wait_for_news(
+        &mut self,
+        wait: &mut impl FnMut(Option<BorrowedFd<'_>>) -> io::Result<bool>,
+    ) -> io::Result<bool> {
+        let Some((watch, moment)) = &mut self.watch else {
+            wait(None)?;
+            return Ok(false);
+        };
+        loop {
+            if watch.has_news(*moment)? {
+                *moment = watch.now()?;
+                return Ok(true);
+            }
+            if wait(Some(watch.as_fd()))? {
+                return Ok(false);
             }
         }
     }

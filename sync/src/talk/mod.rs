@@ -124,6 +124,11 @@ pub enum Ask {
     Apply,
     /// The sync is complete under this number. [`Answer::Done`].
     Publish(u64),
+    /// Tell changes in these folders from now on. [`Answer::Watching`].
+    Watch(Vec<Option<EntryPath>>),
+    /// Wait until something changed in them. [`Answer::Woken`], which also comes as
+    /// soon as something else is asked.
+    Await,
     /// Leave the stage. [`Answer::Done`]; nothing follows.
     Close,
 }
@@ -170,6 +175,15 @@ pub enum Answer {
         /// Folders that stay because of what lies in them.
         occupied: Vec<EntryPath>,
     },
+    /// To [`Ask::Watch`].
+    Watching {
+        /// Whether any of them wasn't watched before.
+        new: bool,
+        /// Why they can't be watched, if they can't.
+        why_not: Option<String>,
+    },
+    /// To [`Ask::Await`]: whether something changed.
+    Woken(bool),
     /// To [`Ask::Publish`] and [`Ask::Close`].
     Done,
     /// It can't go on.

@@ -1,9 +1,11 @@
 //! The conversation of one copy, over a socket.
 
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -53,6 +55,23 @@ impl Talk {
                 return Ok(None);
             }
             self.read()?;
+        }
+    }
+
+    /// Wait until the other end has said something more, or `other` is readable: whether
+    /// it has. The end of the conversation counts as something.
+    pub fn wait(&self, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+        if !self.decoder.is_empty() {
+            return Ok(true);
+        }
+        let mut asked = vec![PollFd::new(&self.stream, PollFlags::IN)];
+        asked.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
+        loop {
+            match poll(&mut asked, None) {
+                Ok(_) => return Ok(!asked[0].revents().is_empty()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 
