@@ -7,6 +7,7 @@
     reason = "helpers of a test: what can't be read fails it"
 )]
 
+mod complaints;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use std::sync::LazyLock;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
+use complaints::{COMPLAINTS, Proof};
 use tables::{
     EDGES, LICENCES, LONG_FILES, MAX_LINES, OPEN_SETS, POLL, PRINT, READ_ENVIRONMENT, SYNCHRONOUS,
 };
@@ -481,4 +483,27 @@ fn every_module_says_what_it_is_for() {
         .map(|path| path.display().to_string())
         .collect();
     assert!(silent.is_empty(), "no module doc at the top of {silent:#?}");
+}
+
+#[test]
+fn every_public_complaint_has_a_test_that_would_find_it_or_a_reason() {
+    assert_eq!(COMPLAINTS.len(), 55);
+    let mut missing = Vec::new();
+    for (complaint, proof) in COMPLAINTS {
+        match proof {
+            Proof::Tests(tests) => {
+                assert!(!tests.is_empty(), "{complaint}");
+                for test in *tests {
+                    let (file, name) = test.rsplit_once("::").unwrap_or((test, ""));
+                    let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+                    let heads = [format!("fn {name}("), format!("def {name}(")];
+                    if !heads.iter().any(|head| text.contains(head.as_str())) {
+                        missing.push(*test);
+                    }
+                }
+            }
+            Proof::DoesNotApply(because) => assert!(!because.is_empty(), "{complaint}"),
+        }
+    }
+    assert_eq!(missing, Vec::<&str>::new());
 }
