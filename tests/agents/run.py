@@ -22,7 +22,7 @@ import drive  # noqa: E402
 import house  # noqa: E402
 
 MODULES = ["claude_guard", "claude_redirect", "claude_failures", "claude_holes", "claude_permissions",
-           "claude_policy"]
+           "claude_policy", "claude_sync"]
 # A run is mostly waiting for node to start; two at once fit two cores.
 WORKERS = 2
 
