@@ -203,8 +203,8 @@ impl Here {
         )]
         let queue = AsyncFd::new(watch.as_fd().try_clone_to_owned()?)?;
         Ok(Self {
-            queue,
             watch,
+            queue,
             moment,
         })
     }

@@ -169,7 +169,7 @@ fn ignored_folders_are_neither_watched_nor_read_again() {
     assert!(!scene.vm.copy().join("target").exists());
 }
 
-/// A user namespace of its own has limits of its own (user_namespaces(7),
+/// A user namespace of its own has limits of its own (`user_namespaces(7)`,
 /// `/proc/sys/user/max_inotify_watches`).
 #[test]
 fn with_too_few_watches_both_sides_are_compared_and_the_setting_is_named() {

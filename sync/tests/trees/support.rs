@@ -151,7 +151,8 @@ impl Pair {
                     says.send(answer.clone()).ok();
                     Ok(())
                 };
-                serve(self.copy.path(), "machine", next, say).ok();
+                let wait = |_: Option<std::os::fd::BorrowedFd<'_>>| Ok(true);
+                serve(self.copy.path(), "machine", next, say, wait).ok();
             });
             let report = talk(
                 &mut line,
