@@ -17,7 +17,7 @@ pub(crate) const COMPLAINTS: &[(&str, Proof)] = &[
     (
         "a machine that was made anew under the old name had its tree taken for the truth",
         Tests(&[
-            "tests/cli/sync.rs::another_machine_under_the_old_name_is_never_taken_as_truth",
+            "tests/cli/sync_guards.rs::another_machine_under_the_old_name_is_never_taken_as_truth",
             "tests/cli/renew.rs::a_rebuilt_vm_is_refused_until_a_person_renews_it",
         ]),
     ),
@@ -29,12 +29,12 @@ pub(crate) const COMPLAINTS: &[(&str, Proof)] = &[
         "a listing that failed was read as \"everything was deleted\"",
         Tests(&[
             "sync/tests/engine/talk.rs::a_line_that_breaks_at_any_message_leaves_nothing_that_the_next_sync_does_not_complete",
-            "tests/cli/sync.rs::many_deletions_and_an_empty_copy_wait_for_a_person",
+            "tests/cli/sync_guards.rs::many_deletions_and_an_empty_copy_wait_for_a_person",
         ]),
     ),
     (
         "a wrong path in the configuration wiped a folder on the other machine",
-        Tests(&["tests/cli/sync.rs::a_folder_that_is_not_ours_or_a_link_is_left_alone"]),
+        Tests(&["tests/cli/sync_guards.rs::a_folder_that_is_not_ours_or_a_link_is_left_alone"]),
     ),
     (
         "ignored build outputs on the other machine were removed",
@@ -44,11 +44,13 @@ pub(crate) const COMPLAINTS: &[(&str, Proof)] = &[
     ),
     (
         "a folder that had become a link led to deletions outside",
-        Tests(&["tests/cli/sync.rs::a_folder_that_became_a_link_on_the_vm_is_never_gone_through"]),
+        Tests(&[
+            "tests/cli/sync_guards.rs::a_folder_that_became_a_link_on_the_vm_is_never_gone_through",
+        ]),
     ),
     (
         "most of a tree deleted on one side was deleted on the other without a word",
-        Tests(&["tests/cli/sync.rs::many_deletions_and_an_empty_copy_wait_for_a_person"]),
+        Tests(&["tests/cli/sync_guards.rs::many_deletions_and_an_empty_copy_wait_for_a_person"]),
     ),
     (
         "a folder with ignored files could never be deleted, and blocked the rest",
