@@ -50,6 +50,9 @@ pub(crate) struct Config {
     /// What of an agent's shell is kept from call to call besides its folder.
     #[serde(default)]
     pub(crate) state: StateRule,
+    /// What else than files a sync moves.
+    #[serde(default)]
+    pub(crate) sync: SyncConfig,
     /// Which variables commands get besides those that always travel.
     #[serde(default)]
     pub(crate) env: Rules,
@@ -63,6 +66,26 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     let text = String::deserialize(deserializer)?;
     let time = crate::cmd::run::parse_duration(&text);
     time.map(Some).map_err(D::Error::custom)
+}
+
+/// `[sync]`: what else than files a sync moves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SyncConfig {
+    /// The repository.
+    #[serde(default)]
+    pub(crate) git: GitRule,
+}
+
+/// Whether commits, branches and the index of a project move with its files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum GitRule {
+    /// Where both sides have git.
+    #[default]
+    Auto,
+    /// They don't.
+    Off,
 }
 
 /// What is said of one agent's hook.

@@ -13,8 +13,8 @@ use crate::app::App;
 use crate::cmd::drift::target;
 use crate::cmd::run::cancelled;
 use crate::copy::{
-    Creation, Happened, Moved, Pair, Show, Wish, items, keep_same, look_at, moved, open_ends, size,
-    synchronise,
+    Creation, GitOptions, GitReport, Happened, Moved, Pair, Show, Wish, exchange, items, keep_same,
+    look_at, make_all_same, moved, open_ends, size,
 };
 use crate::env;
 use crate::error::Failure;
@@ -77,6 +77,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     let show = Show::of(app.ui, args.json);
     let report = reach::block_on(async {
         let way = reach::open(app, &vm, config.vm(&vm)?).await?;
+        let options = GitOptions {
+            direction: wish.direction,
+            dry_run: args.dry_run,
+        };
         if args.watch {
             let mut teller = Teller::new(app, args, &pair);
             let tell = |happened| teller.tell(happened);
@@ -86,22 +90,28 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
             }
         }
         if args.dry_run {
-            return look_at(app, &pair, &way, &wish).await.map(Some);
+            let found = look_at(app, &pair, &way, &wish).await?;
+            let repository = exchange(app, &pair, &way, options).await?;
+            return Ok(Some((found, repository)));
         }
-        let ended = synchronise(app, &pair, &way, &wish, show.tell(app.ui)).await;
-        if show == Show::Bar {
-            app.ui.progress(None);
-        }
+        let ended = make_all_same(app, &pair, &way, &wish, show).await;
         ended.map(Some)
     })??;
-    let Some(report) = report else {
+    let Some((report, repository)) = report else {
         return Ok(Exit::Done);
     };
-    Ok(if args.json {
-        as_json(app, args, &pair, &report)
+    let exit = if args.json {
+        as_json(app, args, &pair, &report, &repository)
     } else {
-        tell(app, args, &pair, &report)
-    })
+        tell(app, args, &pair, &report, &repository)
+    };
+    Ok(
+        if exit == Exit::Done && !args.dry_run && !repository.is_settled() {
+            Exit::No
+        } else {
+            exit
+        },
+    )
 }
 
 /// Tells what happens under `--watch`: what goes on is told once.
@@ -112,6 +122,8 @@ struct Teller<'a> {
     /// Whether a sync was told.
     began: bool,
     ends: Vec<(EntryPath, String)>,
+    /// Of the repository.
+    said: Vec<String>,
     failure: Option<String>,
 }
 
@@ -123,13 +135,14 @@ impl<'a> Teller<'a> {
             pair,
             began: false,
             ends: Vec::new(),
+            said: Vec::new(),
             failure: None,
         }
     }
 
     fn tell(&mut self, happened: Happened) {
         match happened {
-            Happened::Synced(report) => self.synced(&report),
+            Happened::Synced(both) => self.synced(&both.0, &both.1),
             Happened::Failed(failure) => {
                 let text = failure.one_line();
                 if self.failure.as_ref() != Some(&text) {
@@ -143,22 +156,26 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn synced(&mut self, report: &Report) {
+    fn synced(&mut self, report: &Report, repository: &GitReport) {
         let is_back = self.failure.take().is_some();
         let ends = open_ends(report, self.pair.vm.as_str());
+        let said = [&repository.conflicts[..], &repository.notes[..]].concat();
         let nothing_moved = [Side::Vm, Side::Laptop]
             .iter()
             .all(|side| items(report, *side).is_empty());
-        let is_as_before = ends == self.ends && report.kept.is_empty();
+        let is_as_before = ends == self.ends
+            && report.kept.is_empty()
+            && said == self.said
+            && repository.moved.is_empty();
         if self.began && !is_back && nothing_moved && is_as_before {
             return;
         }
         if self.args.json {
-            as_json(self.app, self.args, self.pair, report);
+            as_json(self.app, self.args, self.pair, report, repository);
         } else {
-            tell(self.app, self.args, self.pair, report);
+            tell(self.app, self.args, self.pair, report, repository);
         }
-        (self.began, self.ends) = (true, ends);
+        (self.began, self.ends, self.said) = (true, ends, said);
     }
 
     fn say(&self, text: &str) {
@@ -245,7 +262,7 @@ fn is_first(report: &Report) -> bool {
     report.standing != boxery_sync::Standing::Known
 }
 
-fn tell(app: &App, args: &Args, pair: &Pair, report: &Report) -> Exit {
+fn tell(app: &App, args: &Args, pair: &Pair, report: &Report, repository: &GitReport) -> Exit {
     let vm = &pair.vm;
     for side in [Side::Vm, Side::Laptop] {
         // All of a first copy is new.
@@ -258,6 +275,12 @@ fn tell(app: &App, args: &Args, pair: &Pair, report: &Report) -> Exit {
     let ends = open_ends(report, vm.as_str());
     for (path, why) in &ends {
         app.ui.line(format_args!("! {path}: {why}"));
+    }
+    for line in repository.lines(vm).iter().chain(&repository.conflicts) {
+        app.ui.line(line);
+    }
+    for note in &repository.notes {
+        app.ui.say(note);
     }
     for path in &report.unsettled {
         app.ui
@@ -329,7 +352,7 @@ fn summary(args: &Args, pair: &Pair, report: &Report) -> String {
     both
 }
 
-fn as_json(app: &App, args: &Args, pair: &Pair, report: &Report) -> Exit {
+fn as_json(app: &App, args: &Args, pair: &Pair, report: &Report, repository: &GitReport) -> Exit {
     for side in [Side::Vm, Side::Laptop] {
         for item in items(report, side) {
             app.ui.line(item.to_json());
@@ -339,6 +362,9 @@ fn as_json(app: &App, args: &Args, pair: &Pair, report: &Report) -> Exit {
         app.ui
             .line(json!({"event": "open", "path": path.to_string(), "why": why}));
     }
+    app.ui
+        .line(json!({"event": "git", "moved": repository.moved,
+        "conflicts": repository.conflicts, "notes": repository.notes}));
     let exit = exit(args, report);
     let of = |side| {
         let Moved {

@@ -10,6 +10,7 @@ use boxery_sync::{EntryPath, Side, Tree};
 use super::changes::{items, open_ends, some_of};
 use super::drift::Drift;
 use super::engine::{look_at, synchronise};
+use super::git::{GitOptions, exchange};
 use super::pair::{Creation, Pair, Wish};
 use super::show::Show;
 use crate::app::App;
@@ -97,7 +98,8 @@ impl<'a> Around<'a> {
 
     async fn push(&mut self, way: &Way) -> Result<Vec<String>, Failure> {
         let report = self.make_same(way, Creation::UpTo(LARGE)).await?;
-        let notes = self.notes(&report);
+        let mut notes = self.notes(&report);
+        notes.extend(self.exchange(way).await);
         self.project = Some(report.project);
         Ok(notes)
     }
@@ -133,7 +135,30 @@ impl<'a> Around<'a> {
         let sent: Vec<EntryPath> = sent.collect();
         let mut notes: Vec<String> = meanwhile(&sent).into_iter().collect();
         notes.extend(self.notes(&report));
+        notes.extend(self.exchange(way).await);
         Ok(notes)
+    }
+
+    /// The repository, and what is to be told of it. A branch that comes back can have
+    /// files that only count now.
+    async fn exchange(&mut self, way: &Way) -> Vec<String> {
+        let exchanged = match self.pair() {
+            Ok(pair) => exchange(self.app, &pair, way, GitOptions::default()).await,
+            Err(failure) => Err(failure),
+        };
+        let report = match exchanged {
+            Ok(report) => report,
+            Err(failure) => return vec![format!("git: nothing moved: {}", failure.one_line())],
+        };
+        let mut notes: Vec<String> = report.conflicts.clone();
+        notes.extend(report.new_notes);
+        if report.laptop_index {
+            match self.make_same(way, Creation::Refused).await {
+                Ok(report) => notes.extend(self.notes(&report)),
+                Err(failure) => notes.push(failure.one_line()),
+            }
+        }
+        notes
     }
 
     async fn make_same(&self, way: &Way, making: Creation) -> Result<Report, Failure> {

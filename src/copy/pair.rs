@@ -153,8 +153,18 @@ impl Pair {
         is_hidden || self.by_policies(path, Policy::keeps_from_change)
     }
 
-    fn is_never_sent(&self, path: &EntryPath) -> bool {
+    pub(super) fn is_never_sent(&self, path: &EntryPath) -> bool {
         self.by_policies(path, Policy::denies_read)
+    }
+
+    /// Whether a policy may keep something from the VM at all.
+    pub(super) fn has_policies(&self) -> bool {
+        !self.policies.is_empty()
+    }
+
+    /// Where what is known of its syncs lies.
+    pub(super) fn state(&self) -> &Utf8Path {
+        &self.state
     }
 
     fn by_policies(&self, path: &EntryPath, says: fn(&Policy, &str, &str) -> bool) -> bool {

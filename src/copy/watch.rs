@@ -18,9 +18,10 @@ use boxery_sync::{EntryPath, State};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::engine::synchronise;
+use super::git::GitReport;
 use super::pair::{Pair, Wish};
 use super::show::Show;
+use super::whole::make_all_same;
 use crate::app::App;
 use crate::error::Failure;
 use crate::reach;
@@ -39,7 +40,7 @@ const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// What happens while both are kept the same.
 pub(crate) enum Happened {
     /// A sync was completed.
-    Synced(Box<Report>),
+    Synced(Box<(Report, GitReport)>),
     /// One failed; the next one is tried soon.
     Failed(Failure),
     /// A side can't tell of changes, in words.
@@ -69,12 +70,8 @@ pub(crate) async fn keep_same(
         if let Some(here) = &mut here {
             here.mark().ok();
         }
-        let synced = synchronise(app, pair, way, wish, show.tell(app.ui)).await;
-        if show == Show::Bar {
-            app.ui.progress(None);
-        }
-        let report = match synced {
-            Ok(report) => report,
+        let (report, repository) = match make_all_same(app, pair, way, wish, show).await {
+            Ok(same) => same,
             Err(failure) => {
                 tell(Happened::Failed(failure));
                 there = None;
@@ -85,7 +82,7 @@ pub(crate) async fn keep_same(
         };
         again = AGAIN[0];
         let folders = folders_of(&report);
-        tell(Happened::Synced(Box::new(report)));
+        tell(Happened::Synced(Box::new((report, repository))));
         // What changed in a folder before it was watched is found by one more sync.
         let mut is_new = false;
         if let Some(side) = &mut here {

@@ -2,6 +2,7 @@
 reaches the VM before each command, and what a command writes comes back."""
 import json
 import os
+import subprocess
 
 from drive import bash
 from house import PIPES, cases, test
@@ -85,3 +86,45 @@ def _(world, what, command):
     error, told = session.results()[-1]
     assert not error and "dev-vm" in told, session.results()
     assert world.there(session, "ran") == "dev-vm\n" and session.here("ran") == "dev-vm\n"
+
+
+def git(session, *words):
+    done = subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.com", *words], cwd=session.project,
+                          env={"PATH": os.environ["PATH"], "HOME": session.home}, capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
+
+
+def repository(world, name, turns):
+    """A session whose project is a repository with one commit."""
+    session = world.session(name, turns, settings=ALLOW)
+    session.write(os.path.join(session.project, "src/code.txt"), "one\n")
+    git(session, "init", "-q", "-b", "main")
+    git(session, "add", "-A")
+    git(session, "commit", "-qm", "one")
+    session.boxery("pin", "dev-native", "--redirect", "--drift", "sync")
+    return session
+
+
+COMMIT = "git -c user.name=x -c user.email=x@example.com commit -qm "
+
+
+@test("sync: a commit that a command makes is on the laptop's branch when it has ended")
+def _(world):
+    session = repository(world, "sync-commit", [bash("echo two > src/code.txt && git add -A && %s two" % COMMIT), {"say": "done"}])
+    session.go()
+    assert git(session, "log", "--format=%s", "main") == "two\none\n", session.results()
+    assert git(session, "status", "--porcelain") == "" and session.here("src/code.txt") == "two\n"
+    git(session, "fsck", "--strict")
+
+
+@test("sync: a branch whose settings would switch the hook off can be checked out in the VM, and the next call runs there")
+def _(world):
+    session = repository(world, "sync-branch", [
+        bash("git checkout -q -b off && mkdir -p .claude && echo '%s' > .claude/settings.json && git add -Af && %s off" % (OFF, COMMIT)),
+        bash("git checkout -q main && git checkout -q off && cat .claude/settings.json"),
+        bash("hostname > ran; cat ran"), {"say": "done"}])
+    session.go()
+    results = session.results()
+    assert OFF in results[1][1] and "dev-vm" in results[2][1], results
+    assert session.here(".claude/settings.json") is None and session.here("ran") == "dev-vm\n", results

@@ -161,7 +161,10 @@ pub(crate) const COMPLAINTS: &[(&str, Proof)] = &[
     ),
     (
         "`.git` was synced as files, and broke",
-        Tests(&["sync/tests/trees/what_counts.rs::dot_git_never_counts_at_any_level"]),
+        Tests(&[
+            "sync/tests/trees/what_counts.rs::dot_git_never_counts_at_any_level",
+            "tests/cli/git.rs::repositories_of_every_form_are_the_same_on_the_vm",
+        ]),
     ),
     (
         "a file rewritten on the other side while it was pushed made an endless loop",

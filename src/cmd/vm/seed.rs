@@ -8,7 +8,10 @@ use boxery_sync::{Direction, EntryPath, Side, Take};
 
 use crate::app::App;
 use crate::cmd::drift::target;
-use crate::copy::{Creation, Making, Pair, Show, Wish, look_at, make, moved, size, synchronise};
+use crate::copy::{
+    Creation, GitOptions, Making, Pair, Show, Wish, exchange, look_at, make, moved, size,
+    synchronise,
+};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::reach;
@@ -62,9 +65,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
         if show == Show::Bar {
             app.ui.progress(None);
         }
-        sent.map(Some)
+        let sent = sent?;
+        let options = GitOptions {
+            direction: Direction::Mirror,
+            ..GitOptions::default()
+        };
+        let repository = exchange(app, &pair, &way, options).await?;
+        Ok::<_, Failure>(Some((sent, repository)))
     })??;
-    let Some(report) = report else {
+    let Some((report, repository)) = report else {
         app.ui.say(format_args!(
             "moved `{}` on {vm} to `{}`",
             pair.other, map.folder
@@ -89,6 +98,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit, Failure> {
     for name in &report.unsettled {
         app.ui
             .say(format_args!("changed while it was sent: {name}"));
+    }
+    for said in repository.conflicts.iter().chain(&repository.notes) {
+        app.ui.say(said);
     }
     Ok(Exit::Done)
 }
