@@ -53,7 +53,7 @@ impl Orders {
         for (name, new, old) in &self.set {
             match old {
                 Some(old) => {
-                    set.extend(["update ", name, " ", new.as_str(), " ", old.as_str(), "\n"])
+                    set.extend(["update ", name, " ", new.as_str(), " ", old.as_str(), "\n"]);
                 }
                 None => set.extend(["create ", name, " ", new.as_str(), "\n"]),
             }

@@ -199,7 +199,7 @@ fn checkout(sides: Sides<'_>, refs: &BTreeMap<RefName, Choice>) -> Checkout {
         }
     } else {
         let unchanged = |side: &Repository| {
-            base.map_or(false, |base| base.head == side.head && base.at == side.at)
+            base.is_some_and(|base| base.head == side.head && base.at == side.at)
         };
         if unchanged(laptop) {
             Side::Laptop

@@ -198,7 +198,7 @@ fn read(said: &[u8]) -> Result<Looked, LookError> {
             "none" => return Ok(Looked::Nothing),
             "nogit" => return Ok(Looked::NoGit),
             "odd" => return Ok(Looked::Odd(rest.to_owned())),
-            "format" => repository.format = rest.to_owned(),
+            "format" => rest.clone_into(&mut repository.format),
             "worktree" => repository.worktree = Some(rest.to_owned()),
             "locked" => locked = true,
             "busy" => repository.busy = Some(going_on(rest).to_owned()),

@@ -1,7 +1,7 @@
 //! The project's repository and the copy's, brought to the same point by git's own
 //! protocol.
 //!
-//! Start at [`exchange`]: it looks at both repositories, decides from the last common
+//! Start at [`exchange()`]: it looks at both repositories, decides from the last common
 //! state what moves where, carries the objects by `git push` and `git fetch` over a run
 //! on the VM, and then moves branches, HEAD and index. Deciding is pure (`decide`).
 //!

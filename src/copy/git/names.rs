@@ -141,6 +141,10 @@ impl Shelf {
     /// of its own.
     pub(super) fn new(vm: &str, worktree: Option<&str>) -> Self {
         // What may stand in a VM's name and not in a reference's.
+        #[expect(
+            clippy::case_sensitive_file_extension_comparisons,
+            reason = "git minds this spelling alone"
+        )]
         let vm = if vm.contains("..") || vm.ends_with('.') || vm.ends_with(".lock") {
             vm.replace('.', "%2e")
         } else {
