@@ -116,19 +116,14 @@ impl Folders {
         u32::try_from(running.count()).unwrap_or(u32::MAX)
     }
 
-    /// The groups of runs whose supervisors were killed, which are forgotten with this.
-    pub(crate) fn orphaned(&self) -> Vec<Group> {
-        let mut found = Vec::new();
-        for (_, folder) in self.runs() {
-            if let Some(group) = Group::of(&folder)
-                && connect(&folder).is_err()
-                && !is_beginning(&folder)
-            {
-                Group::forget(&folder);
-                found.push(group);
-            }
-        }
-        found
+    /// The groups of runs whose supervisors were killed, with the folders of those.
+    pub(crate) fn orphaned(&self) -> Vec<(PathBuf, Group)> {
+        let runs = self.runs().into_iter();
+        let noted = runs.filter_map(|(_, folder)| Some((Group::of(&folder)?, folder)));
+        noted
+            .filter(|(_, folder)| connect(folder).is_err() && !is_beginning(folder))
+            .map(|(group, folder)| (folder, group))
+            .collect()
     }
 
     /// Remove every folder that is ours, and what it leaves empty.

@@ -33,6 +33,9 @@ use crate::{forward, jobs, keep, leave, machine, old, own, ports, prepare, proce
 
 /// How long a run waits for what it may do without: a group.
 const GROUPS: Duration = Duration::from_millis(300);
+/// How often and at which distance the groups of runs are looked at that are just ending.
+const LAST_LOOKS: u32 = 20;
+const LAST_LOOK: Duration = Duration::from_millis(10);
 /// How long a supervisor that has no run any more may take to end.
 const CLOSING: Duration = Duration::from_secs(1);
 /// What of the pipe is read at once.
@@ -63,11 +66,12 @@ async fn speak(own: OsString) -> io::Result<()> {
     let children = server.children.clone();
     tokio::task::spawn_local(async move { children.reap().await });
     let early = Rc::clone(&server);
-    tokio::task::spawn_local(async move {
+    let beginning = tokio::task::spawn_local(async move {
         tokio::join!(early.groups(), early.login());
         early.prepare();
-        for group in early.folders.orphaned() {
+        for (run, group) in early.folders.orphaned() {
             group.finish().await;
+            Group::forget(&run);
         }
         early.folders.forget();
         old::remove(&early.program);
@@ -81,6 +85,8 @@ async fn speak(own: OsString) -> io::Result<()> {
         end = drive => end,
         end = accept => end,
     };
+    // Whom it is about to end is ended first.
+    drop(timeout(CLOSING, beginning).await);
     server.close().await;
     match end {
         WireError::Closed => Ok(()),
@@ -192,6 +198,14 @@ impl Server {
             drop(timeout(CLOSING, gone).await);
         }
         if let Some(Some(groups)) = self.groups.get() {
+            // A supervisor that ends at this moment takes it that its group is looked
+            // after; one that goes on looks after it itself.
+            for _ in 0..LAST_LOOKS {
+                if groups.remove_own() {
+                    break;
+                }
+                sleep(LAST_LOOK).await;
+            }
             groups.close(&self.program);
         }
     }
@@ -469,8 +483,8 @@ impl Server {
             // Killed, it ended nobody.
             process::kill_marked(&format!("BOXERY_RUN={run}"));
             if let Some(group) = Group::of(folder) {
-                Group::forget(folder);
                 group.finish().await;
+                Group::forget(folder);
             }
         }
         let end = job.map(|job| match job.state {

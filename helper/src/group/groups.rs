@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use rustix::process::getuid;
+use rustix::io::Errno;
+use rustix::process::{Pid, getuid, test_kill_process};
 use tokio::time::timeout;
 
 use super::one::{Group, PREFIX, put};
@@ -101,11 +102,24 @@ impl Groups {
     fn sweep(&self) {
         for entry in fs::read_dir(&self.parent).into_iter().flatten().flatten() {
             if let Some(group) = Group::at(entry.path())
-                && entry.metadata().is_ok_and(|metadata| is_old(&metadata))
+                && (is_orphan(&entry.file_name())
+                    || entry.metadata().is_ok_and(|metadata| is_old(&metadata)))
             {
                 drop(group.remove());
             }
         }
+    }
+
+    /// Remove the groups of this process's runs that are over; whether none is left.
+    pub(crate) fn remove_own(&self) -> bool {
+        let own = format!("{PREFIX}{}-", std::process::id());
+        let entries = fs::read_dir(&self.parent).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| {
+            let name = entry.file_name();
+            name.as_bytes().starts_with(own.as_bytes())
+        });
+        let groups = ours.filter_map(|entry| Group::at(entry.path()));
+        groups.fold(true, |none, group| group.remove().is_ok() && none)
     }
 
     /// This connection is over: remove the folder, unless another one has groups in it.
@@ -125,6 +139,15 @@ impl Groups {
             }
         }
     }
+}
+
+/// Whether the helper that made the group of this name is gone.
+fn is_orphan(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    let maker = number.and_then(|number| number.split('-').next()?.parse().ok());
+    maker
+        .and_then(Pid::from_raw)
+        .is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// A group that was made a moment ago may be about to be entered.
@@ -230,7 +253,7 @@ pub(crate) fn close(pid: &str) -> io::Result<()> {
             .unwrap_or(Path::new("/"))
             .join("cgroup.procs");
         // This process and the `sudo` that started it were born in there, too.
-        let sudo = rustix::process::getppid().map_or(0, rustix::process::Pid::as_raw_pid);
+        let sudo = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
         for leaving in [pid.to_string(), sudo.to_string(), "0".to_owned()] {
             put(&base, &leaving)?;
         }

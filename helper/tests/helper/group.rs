@@ -89,14 +89,13 @@ fn below(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whoever has that word among its arguments.
+/// Who sleeps so long, and not who is about to execute `sleep`.
 fn sleeping(token: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter(|entry| {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0)
-                .any(|word| word == token.as_bytes())
+            line == format!("sleep\0{token}\0").as_bytes()
         })
         .count()
 }
@@ -149,7 +148,8 @@ async fn a_run_has_a_group_and_leaves_none(#[values(Kind::Two, Kind::Freezer)] k
         seen.push(line);
     }
     eventually("only the next one's is left", || {
-        below(&group.join("boxery-0")).len() == 1
+        let left = below(&group.join("boxery-0"));
+        left.len() == 1 && seen.iter().all(|line| !line.ends_with(&left[0]))
     })
     .await;
     helper.cut().await;
@@ -190,8 +190,9 @@ async fn who_kills_supervisor_and_helper_is_ended_by_the_next_helper(
     );
     let helper = scene.connect().await;
     eventually("the next helper ends it", || sleeping(&token) == 0).await;
-    assert!(!scene.home.run(run).join("group").exists());
+    let note = scene.home.run(run).join("group");
     helper.cut().await;
+    eventually("its group is forgotten", || !note.exists()).await;
     eventually("nothing is left", || below(&group).is_empty()).await;
     // The last one out may still be ending.
     eventually("nobody is left", || fs::remove_dir(&group).is_ok()).await;
