@@ -213,7 +213,7 @@ impl OpenSsh {
     Some("canonicalizehostname")
 )]
 #[case::canonical_names_by_cname(
-    &[("config", "CanonicalizeHostname yes\nCanonicalDomains invalid\nCanonicalizeFallbackLocal yes\nCanonicalizePermittedCNAMEs *.a.invalid:*.b.invalid\n")],
+    &[("config", "Host dev\n HostName localhost\nHost *\n CanonicalizeHostname yes\nCanonicalDomains invalid\nCanonicalizePermittedCNAMEs *.a.invalid:*.b.invalid\n")],
     Some("canonical")
 )]
 #[case::canonical_names_switched_off(&[("config", "CanonicalizeHostname no\n")], None)]
