@@ -31,7 +31,8 @@ pub(super) async fn relay(client: UnixStream, stream: Stream) {
                 Ok(0) | Err(_) => return,
             }
             if stream.send_bytes(bytes.freeze()).await.is_err() {
-                return;
+                // What the helper said last is still to be passed on.
+                return std::future::pending().await;
             }
         }
         stream.finish().await;
