@@ -362,9 +362,12 @@ fn as_json(app: &App, args: &Args, pair: &Pair, report: &Report, repository: &Gi
         app.ui
             .line(json!({"event": "open", "path": path.to_string(), "why": why}));
     }
-    app.ui
-        .line(json!({"event": "git", "moved": repository.moved,
-        "conflicts": repository.conflicts, "notes": repository.notes}));
+    if *repository != GitReport::default() {
+        app.ui.line(json!({
+            "event": "git", "moved": repository.moved, "conflicts": repository.conflicts,
+            "notes": repository.notes,
+        }));
+    }
     let exit = exit(args, report);
     let of = |side| {
         let Moved {
