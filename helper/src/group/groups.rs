@@ -119,7 +119,11 @@ impl Groups {
             name.as_bytes().starts_with(own.as_bytes())
         });
         let groups = ours.filter_map(|entry| Group::at(entry.path()));
-        groups.fold(true, |none, group| group.remove().is_ok() && none)
+        let mut none_left = true;
+        for group in groups {
+            none_left &= group.remove().is_ok();
+        }
+        none_left
     }
 
     /// This connection is over: remove the folder, unless another one has groups in it.
