@@ -7,7 +7,6 @@
 )]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -113,13 +112,16 @@ async fn next<T: serde::de::DeserializeOwned>(stream: &Stream, decoder: &mut Dec
     }
 }
 
+/// Put a program there. Another process writes it: what the other test starts would have
+/// our descriptor for a moment, and no file is executed that somebody may write.
 fn put(folder: &Path, name: &str, bytes: &[u8]) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut file = fs::File::create(&path).unwrap();
-    std::io::Write::write_all(&mut file, bytes).unwrap();
-    file.set_permissions(fs::Permissions::from_mode(0o755))
-        .unwrap();
+    let mut source = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut source, bytes).unwrap();
+    let mut install = std::process::Command::new("install");
+    install.args(["-m", "755"]).arg(source.path()).arg(&path);
+    assert!(install.status().unwrap().success());
 }
 
 #[tokio::test]
