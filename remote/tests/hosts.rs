@@ -376,7 +376,7 @@ async fn a_full_disk_is_said() {
 }
 
 #[rstest]
-#[case::well("", &["configuration", "name", "TCP", "host key", "login", "helper", "shell", "folder", "clock"], None)]
+#[case::well("", &["configuration", "name", "TCP", "host key", "login", "helper", "shell", "folder", "process tree", "clock"], None)]
 #[case::key("authorized", &["configuration", "name", "TCP", "host key"], Some("login"))]
 #[case::host_key("known_hosts", &["configuration", "name", "TCP"], Some("host key"))]
 #[tokio::test]

@@ -88,7 +88,7 @@ def cuts(folder, boxery, rng, count, size=50 << 20):
         place.write("vm/ran", "")
         for number in range(1, count + 1):
             one(place, number, rng, size, tally)
-        gone("after the rounds, a command", lambda: [p for p in place.of_runs() if p.argv[1:] != ["supervise"]], 10)
+        gone("after the rounds, a command", lambda: [p for p in place.of_runs() if p.argv[1:2] != ["supervise"]], 10)
         # a link that was dead when the end had just come: the VM keeps that end for the grace
         tally["ends not acknowledged"] = len(place.of_runs())
     if "found after at most" in tally:

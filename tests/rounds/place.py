@@ -346,7 +346,7 @@ class Place:
         for process in self.in_vm():
             if process.pid in self.first or process.pid in helpers or process.name.startswith("sshd"):
                 continue
-            if process.argv[1:] == ["supervise"] and process.parent in helpers and process.parent not in spare:
+            if process.argv[1:2] == ["supervise"] and process.parent in helpers and process.parent not in spare:
                 # the one that waits for the next run
                 spare.add(process.parent)
                 continue
