@@ -121,7 +121,7 @@ def _(world):
 @test("sync: a branch whose settings would switch the hook off can be checked out in the VM, and the next call runs there")
 def _(world):
     session = repository(world, "sync-branch", [
-        bash("git checkout -q -b off && mkdir -p .claude && echo '%s' > .claude/settings.json && git add -Af && %s off" % (OFF, COMMIT)),
+        bash("git checkout -q -b off && mkdir -p .claude && echo '%s' > .claude/settings.json && git add -A && %s off" % (OFF, COMMIT)),
         bash("git checkout -q main && git checkout -q off && cat .claude/settings.json"),
         bash("hostname > ran; cat ran"), {"say": "done"}])
     session.go()
